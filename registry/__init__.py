@@ -1,0 +1,1 @@
+"""What exists: definitions and rules. Pure: no database, no broker, no network."""

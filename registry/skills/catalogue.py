@@ -1,0 +1,13 @@
+"""The catalogue: every skill that ships, in one list."""
+
+from registry.skills.registry import SkillRegistry
+from registry.skills.skill import Skill
+
+
+def catalogue() -> list[Skill]:
+    """The skills of this release. Modules are imported here, so that `officina --help` pays for none of them."""
+    return []
+
+
+def build() -> SkillRegistry:
+    return SkillRegistry(catalogue())

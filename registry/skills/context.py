@@ -1,0 +1,206 @@
+"""Who calls a skill, how long it may take, and the ports it may use.
+
+A port is the stateful side a skill needs (files, a sandbox, signals ...). Ports are small protocols here; their real
+sides live in `orchestrator/ports` and `workers/sandbox`. A port that is None is not wired.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from registry.base import Json
+from registry.errors import SkillError
+from registry.permissions import Policy
+
+CallerKind = Literal["run", "person", "schedule", "generator", "plugin"]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """What asks for a call. Only a person's caller may hold authority of its own."""
+
+    kind: CallerKind
+    owner_id: str = "local"
+    project_id: str | None = None
+    task_id: str | None = None
+    run_id: str | None = None
+    agent_id: str | None = None
+    agent_name: str | None = None
+    #: The id of the call: unique within its run, the key of rows a skill writes.
+    call_id: str | None = None
+    tier: str = "standard"
+
+
+class Deadline:
+    """A point on the monotonic clock; a call looks at it between chunks of work."""
+
+    def __init__(self, seconds: float) -> None:
+        self._at = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self._at - time.monotonic())
+
+    @property
+    def passed(self) -> bool:
+        return self.left == 0.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a folder: `type` is file, dir or link."""
+
+    path: str
+    type: Literal["file", "dir", "link"]
+    size: int
+    #: Epoch milliseconds.
+    modified_at: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a write left behind."""
+
+    path: str
+    bytes: int
+    sha256: str
+    created: bool
+    previous_sha256: str | None = None
+
+
+class Workspace(Protocol):
+    """A project's folder behind a jail: no path leaves it, no link is followed (spec: skills 5).
+
+    Every method takes relative POSIX paths and raises `SkillError` (`path_escape`, `invalid_input`, `not_found`,
+    `conflict`, `too_large`, `quota`, `unsupported_type`).
+    """
+
+    def normalise(self, path: str, *, folder: bool = False) -> str:
+        """The stored form of a path (NFC, no `.` segments); judged without touching the disk."""
+        ...
+
+    def read(self, path: str, *, max_bytes: int) -> bytes: ...
+
+    def write(
+        self,
+        path: str,
+        content: bytes,
+        *,
+        mode: Literal["overwrite", "create", "append"] = "overwrite",
+        expected_sha256: str | None = None,
+        max_bytes: int,
+    ) -> Stored: ...
+
+    def entries(self, path: str, *, recursive: bool) -> list[Entry]:
+        """What lies in a folder, sorted by path; hides `.officina` and temporary files."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def lock(self, path: str, *, seconds: float = 10) -> AbstractContextManager[None]:
+        """Holds the path against other calls that write it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What a program in the sandbox did."""
+
+    exit_code: int | None
+    signal: str | None
+    stdout: bytes
+    stderr: bytes
+    stdout_truncated: bool
+    stderr_truncated: bool
+    timed_out: bool
+    duration_ms: int
+    #: Regular files left in the scratch `out` folder: relative path and content; links are not followed or copied.
+    files: list[tuple[str, bytes]]
+    warnings: list[str] = field(default_factory=list)
+
+
+class Sandbox(Protocol):
+    """Runs a program that may be hostile, without network and without the workspace (spec: skills 7.10)."""
+
+    def execute(
+        self,
+        argv: list[str],
+        *,
+        stdin: bytes,
+        files: Mapping[str, bytes],
+        timeout_s: float,
+        cancelled: Callable[[], bool],
+        max_output_bytes: int = 65_536,
+        collect: bool = False,
+    ) -> Execution:
+        """Runs `argv` in a scratch folder that holds `files` read-only under `in/` and an empty `out/`.
+
+        Raises:
+            SkillError: `sandbox_unavailable` when this machine has none; nothing ran.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class RaisedSignal:
+    signal_id: str
+    status: str
+    deduplicated: bool
+
+
+class Signals(Protocol):
+    """The desk, as far as a skill may write to it."""
+
+    def raise_signal(
+        self,
+        caller: Caller,
+        *,
+        kind: str,
+        title: str,
+        body: str,
+        options: list[str],
+        priority: str,
+        expires_in_hours: int,
+    ) -> RaisedSignal: ...
+
+
+@dataclass(frozen=True)
+class Authority:
+    """A person's yes to one exact call. Made by the desk's invoke handler, the command line and a signal's answer only."""
+
+    digest: str
+    signal_id: str | None = None
+
+
+@dataclass
+class SkillContext:
+    """Everything one call may know and touch."""
+
+    caller: Caller
+    #: None for a person's own call: it has no map and no mode.
+    policy: Policy | None = None
+    #: Names this call may use; None: every registered skill.
+    allowed: frozenset[str] | None = None
+    workspace: Workspace | None = None
+    sandbox: Sandbox | None = None
+    signals: Signals | None = None
+    #: Set when the run, its project or its worker stops; looked at between chunks.
+    cancelled: Callable[[], bool] = field(default=lambda: False)
+    #: Seconds of running time the run still has.
+    time_left: float = float("inf")
+    #: Writes an event of the trace (`file.written` ...).
+    emit: Callable[[str, dict[str, Json]], None] = field(default=lambda kind, data: None)
+    #: Called right before the first byte of a `once` call, with its effect; raising here means nothing ran.
+    begin: Callable[[], None] = field(default=lambda: None)
+    #: Set by invoke: when the call must be over.
+    deadline: Deadline = field(default_factory=lambda: Deadline(float("inf")))
+
+    def check(self) -> None:
+        """Between chunks of work: raises `cancelled` or `timeout` when the call should stop."""
+        if self.cancelled():
+            raise SkillError("cancelled", "the run was cancelled while this call was under way")
+        if self.deadline.passed:
+            raise SkillError("timeout", "the call took longer than it may", retryable=True)

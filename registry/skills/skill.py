@@ -1,0 +1,132 @@
+"""A skill: a typed function an agent may call. A pack's tool and a catalogue skill are this one type.
+
+    @skill("math.evaluate", title="Evaluate", operations=(), effect="pure", timeout_s=1)
+    def evaluate(arguments: Evaluate, context: SkillContext) -> Evaluated:
+        '''What the model reads about it.'''
+
+The function gets its checked input and a context that carries who is calling, how long it may take, and the ports it
+needs. It returns its output model, or raises `SkillError` with a code of the catalogue (spec: skills 3).
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, get_type_hints
+
+from pydantic import BaseModel
+
+from registry.base import Json
+from registry.skills.context import SkillContext
+from registry.skills.contract import Contract, ModelContract
+
+Effect = Literal["pure", "idempotent", "once"]
+
+DOTTED = re.compile(r"^[a-z][a-z0-9]*\.[a-z][a-z0-9_]*$")
+#: Pack tools and stub tools carry plain names.
+PLAIN = re.compile(r"^[A-Za-z][A-Za-z0-9_-]*$")
+
+
+@dataclass(frozen=True)
+class Skill:
+    """What the registry holds; made by `@skill`, or by hand for tools with a schema of someone else's."""
+
+    name: str
+    title: str
+    #: What the model reads: the effect, the limits, and what it does not do.
+    description: str
+    input: Contract
+    run: Callable[[Any, SkillContext], Any]
+    #: None: any JSON comes back as it is.
+    output: Contract | None = None
+    #: What it does to the world; a function of the checked input where that differs.
+    operations: frozenset[str] | Callable[[Any], Iterable[str]] = frozenset()
+    effect: Effect | Callable[[Any], Effect] = "pure"
+    #: Seconds one call may take.
+    timeout_s: float = 120
+    #: Ports of the context it uses; a missing one gives a "not wired" answer, never a crash.
+    needs: frozenset[str] = frozenset()
+    catalogued: bool = False
+    documented: bool = False
+    cost_bearing: bool = False
+    #: Its output is text from outside: `untrusted`, fenced as data for the model.
+    open_world: bool = False
+
+    def __post_init__(self) -> None:
+        if not (DOTTED.match(self.name) or PLAIN.match(self.name)) or "__" in self.name or len(self.name) > 60:
+            raise ValueError(f"{self.name!r} is no skill name: two lower-case parts with a dot, at most 60 characters")
+        if len(self.description) > 1000:
+            raise ValueError(f"{self.name}: a description has at most 1,000 characters")
+
+    @property
+    def wire_name(self) -> str:
+        """The name a model API accepts; mapped back by table, never by replacing text."""
+        return self.name.replace(".", "__")
+
+    @property
+    def world_acting(self) -> bool:
+        return not callable(self.operations) and "world" in self.operations
+
+    def operations_of(self, checked: Any) -> list[str]:
+        found = self.operations(checked) if callable(self.operations) else self.operations
+        return sorted(found)
+
+    def effect_of(self, checked: Any) -> Effect:
+        return self.effect(checked) if callable(self.effect) else self.effect
+
+    def definition(self) -> dict[str, Json]:
+        """SkillDef of the HTTP surface and `officina skills --json`."""
+        return {
+            "name": self.name,
+            "wireName": self.wire_name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": self.input.schema,
+            "outputSchema": self.output.schema if self.output else {},
+            "operations": ["varies"] if callable(self.operations) else sorted(self.operations),
+            "effect": "varies" if callable(self.effect) else self.effect,
+            "worldActing": self.world_acting,
+            "catalogued": self.catalogued,
+            "documented": self.documented,
+            "costBearing": self.cost_bearing,
+            "openWorld": self.open_world,
+            "timeoutS": self.timeout_s,
+        }
+
+
+def skill(
+    name: str,
+    *,
+    title: str,
+    timeout_s: float,
+    operations: Iterable[str] | Callable[[Any], Iterable[str]] = (),
+    effect: Effect | Callable[[Any], Effect] = "pure",
+    needs: Iterable[str] = (),
+    catalogued: bool = True,
+    documented: bool = True,
+    cost_bearing: bool = False,
+    open_world: bool = False,
+) -> Callable[[Callable[[Any, SkillContext], Any]], Skill]:
+    """Makes a `Skill` of a function; input and output models come from its annotations, the description from its docstring."""
+
+    def decorate(function: Callable[[Any, SkillContext], Any]) -> Skill:
+        hints = get_type_hints(function)
+        given, made = hints[next(iter(inspect.signature(function).parameters))], hints["return"]
+        return Skill(
+            name=name,
+            title=title,
+            description=" ".join(inspect.cleandoc(function.__doc__ or "").split()),
+            input=ModelContract(given),
+            output=ModelContract(made) if isinstance(made, type) and issubclass(made, BaseModel) else None,
+            run=function,
+            operations=operations if callable(operations) else frozenset(operations),
+            effect=effect,
+            timeout_s=timeout_s,
+            needs=frozenset(needs),
+            catalogued=catalogued,
+            documented=documented,
+            cost_bearing=cost_bearing,
+            open_world=open_world,
+        )
+
+    return decorate

@@ -1,0 +1,1 @@
+"""What does it: the Celery application, the engine, the model client and the sandbox."""
