@@ -11,7 +11,7 @@ A message names the field, the kind of value found and what to do; it never echo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from registry.base import Json
 
@@ -81,14 +81,10 @@ class Detail:
         return {"path": self.path, "message": self.message}
 
 
-@dataclass
 class SkillError(OfficinaError):
     """Ends one skill call with a coded result (spec: skills 3)."""
 
-    code: str
-    message: str
-    retryable: bool = False
-    details: list[Detail] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        Exception.__init__(self, self.message)
+    def __init__(self, code: str, message: str, *, retryable: bool = False, details: Sequence[Detail] = ()) -> None:
+        super().__init__(message, code=code)
+        self.retryable = retryable
+        self.details = list(details)

@@ -76,11 +76,8 @@ def _moded(mode: Mode | None, operation: Operation, gate: Gate, reason: str, *, 
     if mode is None or gate == "deny":
         return gate, reason
     if mode == "plan":
-        return (
-            ("deny", f"mode plan denies {operation}")
-            if operation in ("fs.write", "process", "agents")
-            else (gate, reason)
-        )
+        denied = operation in ("fs.write", "process", "agents")
+        return ("deny", f"mode plan denies {operation}") if denied else (gate, reason)
     if mode == "dont_ask":
         return ("deny", f"mode dont_ask denies what would ask: {reason}") if gate == "ask" else (gate, reason)
     if mode == "bypass":

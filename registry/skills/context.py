@@ -169,9 +169,10 @@ class Signals(Protocol):
 
 @dataclass(frozen=True)
 class Authority:
-    """A person's yes to one exact call. Made by the desk's invoke handler, the command line and a signal's answer only."""
+    """A person's yes. Made in three places only: the desk's invoke handler, the command line, a signal's answer."""
 
-    digest: str
+    #: The call the yes binds to; None when the person makes the call themselves.
+    digest: str | None
     signal_id: str | None = None
 
 
@@ -192,7 +193,7 @@ class SkillContext:
     #: Seconds of running time the run still has.
     time_left: float = float("inf")
     #: Writes an event of the trace (`file.written` ...).
-    emit: Callable[[str, dict[str, Json]], None] = field(default=lambda kind, data: None)
+    emit: Callable[[str, dict[str, Json]], None] = field(default=lambda _kind, _data: None)
     #: Called right before the first byte of a `once` call, with its effect; raising here means nothing ran.
     begin: Callable[[], None] = field(default=lambda: None)
     #: Set by invoke: when the call must be over.

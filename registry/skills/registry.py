@@ -179,7 +179,7 @@ def _judge(arguments: Json) -> None:
 
 def _gate(call: Checked, context: SkillContext, authority: Authority | None) -> SkillResult | None:
     """Steps 4 and 5. A person's own call has no policy: their act answers every ask."""
-    if authority is not None and authority.digest != call.digest:
+    if authority is not None and authority.digest not in (None, call.digest):
         raise SkillError("denied", "denied: the approval was given for another input than this one")
     if context.policy is None:
         if "world" in call.operations and authority is None:

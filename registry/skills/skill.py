@@ -107,7 +107,7 @@ def skill(
     cost_bearing: bool = False,
     open_world: bool = False,
 ) -> Callable[[Callable[[Any, SkillContext], Any]], Skill]:
-    """Makes a `Skill` of a function; input and output models come from its annotations, the description from its docstring."""
+    """Makes a `Skill` of a function: models from its annotations, the description from its docstring."""
 
     def decorate(function: Callable[[Any, SkillContext], Any]) -> Skill:
         hints = get_type_hints(function)
