@@ -1,0 +1,187 @@
+"""Settings: one typed class, read from the environment (prefix `OFFICINA_`) and `.env`, never at import.
+
+A nested field is set with two underscores: `OFFICINA_LIMITS__LEASE_S=5`. `officina doctor` prints what is in force.
+"""
+
+import json
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+Tier = Literal["fast", "standard", "deep"]
+
+
+class Section(BaseModel):
+    """A group of settings; a misspelt name is refused, not ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Limits(Section):
+    """Bounds of the engine; one table, so that a limit has one name everywhere (spec: engine 21)."""
+
+    calls_per_batch: int = Field(32, ge=1)
+    """Tool calls one batch may hold."""
+    map_items: int = Field(32, ge=1)
+    """Items one map may hold."""
+    spawn_calls: int = Field(256, ge=1)
+    """Children one spawn may start."""
+    spawn_depth: int = Field(8, ge=1)
+    """How deep spawned runs may nest; the root is 0."""
+    handoffs_per_run: int = Field(16, ge=1)
+    """Times one run may change its speaker."""
+    tool_output_chars: int = Field(30_000, ge=100)
+    """Characters of a tool result the model sees; longer ones keep head and tail."""
+    tool_output_head_chars: int = Field(8_000, ge=10)
+    """Characters kept from the start of a clipped result."""
+    tool_output_tail_chars: int = Field(8_000, ge=10)
+    """Characters kept from the end of a clipped result."""
+    event_bytes: int = Field(65_536, ge=1_024)
+    """Bytes one event may have."""
+    prompt_chars: int = Field(100_000, ge=1_000)
+    """Characters a system text may have."""
+    signal_life_days: int = Field(7, ge=1)
+    """Days until an unanswered signal expires."""
+    open_decisions_per_project: int = Field(20, ge=1)
+    """Decisions of one project that may wait for a person at once."""
+    run_attempts: int = Field(3, ge=1)
+    """Claims a run may use up without a new checkpoint before it ends as `poison`."""
+    lease_s: float = Field(30, gt=0)
+    """Seconds a claim holds without being renewed."""
+    renew_s: float = Field(10, gt=0)
+    """Seconds between renewals."""
+    clock_tick_s: float = Field(1, gt=0)
+    """Seconds between looks of the clock."""
+    tool_timeout_ms: int = Field(120_000, ge=1)
+    """Milliseconds a tool may take when it names no time of its own."""
+    tool_threads: int = Field(8, ge=1)
+    """Calls of one batch that run at once."""
+    item_run_steps: int = Field(50, ge=1)
+    """Steps of a map item whose parent has no budget."""
+    tools_per_request: int = Field(128, ge=1)
+    """Tools offered in one model call."""
+    agent_turns: int = Field(10, ge=1)
+    """Model calls of a team agent before the closing one."""
+    task_deadline_s: float = Field(600, gt=0)
+    """Seconds of running time a task may take."""
+    project_tasks: int = Field(5_000, ge=1)
+    """Tasks a submitted plan may hold."""
+    parallel_tasks: int = Field(32, ge=1)
+    """Runs of one project that work at once, unless its file says otherwise."""
+    events_per_run: int = Field(5_000, ge=100)
+    """Events of one run before only states and signals are kept."""
+
+
+class Model(Section):
+    """Where a tier's calls go."""
+
+    name: str
+    """Model name as the API knows it."""
+    base_url: str | None = None
+    """An OpenAI-compatible base URL; none: `model_base_url`."""
+    max_tokens: int = Field(4_096, ge=1)
+    """Tokens one answer may have."""
+    input_price: Decimal | None = Field(None, ge=0)
+    """USD per million input tokens; none: the price library."""
+    output_price: Decimal | None = Field(None, ge=0)
+    """USD per million output tokens; none: the price library."""
+
+
+class Settings(BaseSettings):
+    """Everything an operator may set."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="OFFICINA_",
+        env_nested_delimiter="__",
+        env_file=".env",
+        extra="ignore",
+        frozen=True,
+        use_attribute_docstrings=True,
+    )
+
+    home: Path = Path(".officina")
+    """Folder of the embedded stack: database, sockets, logs, workspaces."""
+    database_url: str = ""
+    """SQLAlchemy URL; empty: an SQLite file in `home`. Postgres: `postgresql+psycopg://user:secret@host/name`."""
+    broker_url: str = ""
+    """Redis (`redis://`, `rediss://`, `redis+socket://`) or RabbitMQ (`amqp://`); empty: the embedded stack's Redis."""
+    redis_url: str = ""
+    """Redis for chord results, signals and live events; empty: the broker when that is Redis."""
+    workspace_root: Path | None = None
+    """Folder of all workspaces, seen by every worker; none: `workspaces` in `home`."""
+
+    owner: str = "local"
+    """Whom submitted projects belong to."""
+
+    worker_slots: int = Field(64, ge=1)
+    """Runs one worker process carries at once (threads, or processes with the prefork pool)."""
+    worker_pool: Literal["threads", "prefork"] = "threads"
+    """Threads suit agents that wait for models; prefork suits work that computes."""
+    monitor: bool = True
+    """Whether workers send the events that Flower shows."""
+    grace_s: float = Field(20, gt=0)
+    """Seconds a stopping worker lets steps finish."""
+
+    model_api_key: SecretStr | None = None
+    """Key of the model API; none: only a stand-in can play the model."""
+    model_base_url: str | None = None
+    """OpenAI-compatible base URL; none: the SDK's default."""
+    models: dict[Tier, Model] = Field(default_factory=dict)
+    """Model of each tier: `OFFICINA_MODELS__STANDARD__NAME=...`."""
+    model_timeout_s: float = Field(120, gt=0)
+    """Seconds one model call may take."""
+    stand_in: bool = False
+    """Let the stand-in play the model for every project, scripted or by its rule."""
+
+    project_cost_usd: Decimal = Field(Decimal(2), ge=0)
+    """Money one project may spend unless its file says otherwise."""
+    task_cost_usd: Decimal = Field(Decimal("0.75"), ge=0)
+    """Money one task may spend."""
+
+    limits: Limits = Field(default_factory=Limits)
+
+    @property
+    def database(self) -> str:
+        """The database URL in force."""
+        return self.database_url or f"sqlite:///{self.home.absolute() / 'officina.db'}"
+
+    @property
+    def broker(self) -> str | None:
+        """The broker URL in force; None when none is set and no embedded stack runs."""
+        return self.broker_url or self.stack.get("brokerUrl")
+
+    @property
+    def redis(self) -> str | None:
+        """The Redis URL in force, as redis-py reads it; None when there is no Redis at all."""
+        url = self.redis_url or self.broker or ""
+        if url.startswith("redis+socket://"):
+            return "unix://" + url.removeprefix("redis+socket://")
+        return url if url.startswith(("redis://", "rediss://", "unix://")) else None
+
+    @property
+    def workspaces(self) -> Path:
+        return (self.workspace_root or self.home / "workspaces").absolute()
+
+    @property
+    def stack(self) -> dict[str, str]:
+        """What the running embedded stack of this home wrote about itself; empty when none runs."""
+        try:
+            found = json.loads((self.home / "run" / "stack.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a real model can be called."""
+        return bool(self.models) and (self.model_api_key is not None or self.model_base_url is not None)
+
+
+@lru_cache(maxsize=1)
+def get_settings() -> Settings:
+    """The settings of this process, read once."""
+    return Settings()

@@ -1,0 +1,18 @@
+"""States, their named sets, and the moves that are allowed. Everything else asks these sets."""
+
+from typing import Final, Literal
+
+RunStatus = Literal["queued", "running", "needs_input", "waiting", "completed", "failed", "cancelled"]
+TaskStatus = Literal[
+    "pending", "queued", "running", "needs_input", "waiting", "completed", "failed", "skipped", "cancelled"
+]
+ProjectStatus = Literal["planning", "running", "completed", "partial", "failed", "cancelled"]
+WaitingOn = Literal["signals", "timer", "gate", "children", "backoff"]
+
+RUN_ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+RUN_PARKED: Final = frozenset({"needs_input", "waiting"})
+TASK_ENDED: Final = frozenset({"completed", "failed", "skipped", "cancelled"})
+PROJECT_ENDED: Final = frozenset({"completed", "partial", "failed", "cancelled"})
+
+SIGNAL_OF_PARK: Final = frozenset({"decision", "question", "interrupt", "gate", "budget"})
+"""Kinds a run waits for; the others only tell a person something."""

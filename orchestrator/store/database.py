@@ -1,0 +1,184 @@
+"""The database: one engine per process, transactions that retry as a whole, and the database's own clock.
+
+SQLite (WAL, immediate write transactions, writers of one process queue here instead of polling the busy handler) and
+Postgres run through the same code. Engines are made on first use, never at import, and a forked child makes its own.
+"""
+
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import BigInteger, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.expression import FunctionElement
+
+from orchestrator.settings import Settings
+
+T = TypeVar("T")
+
+#: Seconds a write waits for another process's transaction on the same SQLite file.
+SQLITE_BUSY_S = 10
+#: Connections a process holds at most; none is held during a model or tool call.
+POOL_SIZE = 10
+RETRIES = 6
+#: Postgres: serialization failure, deadlock, connection lost in various ways.
+RETRYABLE = frozenset({"40001", "40P01", "57P01", "57P02", "57P03", "08006", "08003", "08001"})
+
+
+class now_ms(FunctionElement[int]):  # noqa: N801 - reads as the SQL function it is
+    """Epoch milliseconds on the database's clock; it moves within a transaction."""
+
+    type = BigInteger()
+    inherit_cache = True
+    name = "now_ms"
+
+
+@compiles(now_ms, "postgresql")
+def _now_postgres(element: Any, compiler: Any, **_: Any) -> str:
+    return "CAST(extract(epoch from clock_timestamp()) * 1000 AS bigint)"
+
+
+@compiles(now_ms, "sqlite")
+def _now_sqlite(element: Any, compiler: Any, **_: Any) -> str:
+    # unixepoch('subsec') needs SQLite 3.42; julianday is there everywhere and exact to the millisecond.
+    return "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+
+
+class Database:
+    """Transactions over one engine."""
+
+    def __init__(self, url: str) -> None:
+        self.url = make_url(url)
+        self.sqlite = self.url.get_backend_name() == "sqlite"
+        self._engine: Engine | None = None
+        self._pid = 0
+        self._make = threading.Lock()
+        self._writers = threading.RLock()
+
+    @property
+    def engine(self) -> Engine:
+        if self._engine is None or self._pid != os.getpid():
+            with self._make:
+                if self._engine is not None and self._pid != os.getpid():
+                    self._engine.dispose(close=False)  # the parent's connections: ours to forget, not to close
+                    self._engine = None
+                if self._engine is None:
+                    self._engine, self._pid = self._create(), os.getpid()
+                    self._writers = threading.RLock()
+        return self._engine
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that only looks."""
+        with self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Runs `work` in one transaction and commits; on a deadlock or a lost connection runs all of it again.
+
+        `work` must be repeatable: it reads what it needs itself and has no effect outside the database.
+        """
+        for attempt in range(RETRIES):
+            try:
+                return self._write(work)
+            except DBAPIError as error:
+                if attempt == RETRIES - 1 or not _passing(error):
+                    raise
+                time.sleep(random.uniform(0, 0.02 * 2**attempt))
+        raise AssertionError("unreachable")
+
+    def _write(self, work: Callable[[Connection], T]) -> T:
+        engine = self.engine
+        if not self.sqlite:
+            with engine.begin() as connection:
+                return work(connection)
+        with self._writers, engine.connect().execution_options(officina_write=True) as connection, connection.begin():
+            return work(connection)
+
+    def dispose(self) -> None:
+        """Closes every connection; the next use opens new ones."""
+        if self._engine is not None:
+            self._engine.dispose()
+
+    def _create(self) -> Engine:
+        if self.sqlite:
+            return _sqlite_engine(self.url)
+        return create_engine(
+            self.url,
+            pool_size=POOL_SIZE,
+            max_overflow=0,
+            pool_pre_ping=True,
+            connect_args={
+                "connect_timeout": 10,
+                "options": "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000",
+            },
+        )
+
+
+def _sqlite_engine(url: Any) -> Engine:
+    if url.database and url.database != ":memory:":
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(
+        url,
+        pool_size=POOL_SIZE,
+        max_overflow=0,
+        connect_args={"timeout": SQLITE_BUSY_S, "check_same_thread": False},
+    )
+
+    @event.listens_for(engine, "connect")
+    def _connect(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None  # transactions are begun by us, below
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        # A transaction that reads first and writes later fails at once when another writer came between; one that
+        # takes the write lock from the start waits for it.
+        write = connection.get_execution_options().get("officina_write")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+def _passing(error: DBAPIError) -> bool:
+    if error.connection_invalidated:
+        return True
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return state in RETRYABLE
+    return isinstance(error, OperationalError) and "locked" in str(error.orig)
+
+
+_databases: dict[str, Database] = {}
+
+
+def get_database(settings: Settings) -> Database:
+    """The database of these settings; one per URL and process."""
+    return _databases.setdefault(settings.database, Database(settings.database))
+
+
+def upgrade(settings: Settings) -> None:
+    """Brings the schema to this release; safe to run from several processes at once."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    database = get_database(settings)
+
+    def run(connection: Connection) -> None:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+    database.write(run)

@@ -1,0 +1,13 @@
+"""Runs a migration on the connection `database.upgrade` hands over, inside its transaction."""
+
+from alembic import context
+
+from orchestrator.store.tables import metadata
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)
+if connection.dialect.name == "postgresql":
+    # Two processes that start together upgrade one after the other.
+    connection.exec_driver_sql("SELECT pg_advisory_xact_lock(5133946)")
+with context.begin_transaction():
+    context.run_migrations()
