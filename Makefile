@@ -1,0 +1,53 @@
+# Thin targets; works with GNU make 3.81. `make` alone lists them.
+VENV = .venv
+BIN = $(VENV)/bin
+RUN = $(VENV)/.ready
+DEV = $(VENV)/.ready-dev
+
+.DEFAULT_GOAL = help
+.PHONY: help run up test quick lint types format lock lock-check clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
+
+run: $(RUN) ## Set up, start the stack, run the example to its end (YES=1 answers its one approval)
+	@$(BIN)/officina up --run examples/seattle-weather/project.yaml $(if $(YES),--yes)
+
+up: $(RUN) ## Start the embedded stack and leave it up until Ctrl-C (ARGS="--workers 2")
+	@$(BIN)/officina up $(ARGS)
+
+test: $(DEV) lint types ## Lint, types, layers and every test
+	@$(BIN)/pytest -n 2 $(ARGS)
+
+quick: $(DEV) ## The fast tests only
+	@$(BIN)/pytest -n 2 -m "not slow" tests/unit tests/contract $(ARGS)
+
+lint: $(DEV) ## Style, and the direction of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache
+
+types: $(DEV) ## mypy in strict mode
+	@$(BIN)/mypy
+
+format: $(DEV) ## Put the code in shape
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+lock: ## Write the lock files anew (ARGS=--upgrade moves the pins; needs uv)
+	@deploy/lock $(ARGS)
+
+lock-check: ## See that every pin has a wheel for each Python and system we promise (needs uv)
+	@deploy/lock check
+
+clean: ## Remove the environment and all caches; .officina with your projects stays
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+$(RUN): requirements.lock
+	@deploy/make-venv $(VENV) requirements.lock
+	@touch $@
+
+# The development lock holds all of the other one, at the same pins.
+$(DEV): requirements-dev.lock
+	@deploy/make-venv $(VENV) requirements-dev.lock
+	@touch $(RUN) $@
