@@ -213,7 +213,9 @@ runs = Table(
     Column("worker_id", Text),
     #: Claims since the last checkpoint; past the limit the run is poison.
     _count("claims"),
-    #: Wake-ups sent since it was queued.
+    #: What queued it again: answer, timer, children, backoff, lease; None at its first start.
+    Column("resumed_by", Text),
+    #: Wake-ups sent since it was queued; 0: it waits for a free place in its project.
     _count("wakes"),
     #: Which root run of its task this is, from 1.
     Column("attempt", Integer, nullable=False),

@@ -1,0 +1,249 @@
+"""What passes between the engine and the store: plain values, no database in them.
+
+The engine fills a `Checkpoint` while it executes and hands it to a journal; the store writes it in one transaction,
+the in-process journal of `graph run` keeps it in lists.
+"""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from orchestrator.states import RunStatus, WaitingOn
+from registry.base import Json
+
+#: Sentinel of "not given", where None is a value.
+UNSET: Any = object()
+
+
+def wall_ms() -> int:
+    """Epoch milliseconds of this host, for the time an event shows; nothing is ever decided by it."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass
+class Event:
+    """One line of a trace. `seq` is given by the store."""
+
+    kind: str
+    data: dict[str, Json]
+    task_id: str | None = None
+    run_id: str | None = None
+    agent_id: str | None = None
+    node_id: str | None = None
+    at: int = field(default_factory=wall_ms)
+    seq: int = 0
+
+    def to_json(self, project_id: str | None = None) -> dict[str, Json]:
+        envelope = {
+            "seq": self.seq,
+            "at": self.at,
+            "kind": self.kind,
+            "projectId": project_id,
+            "taskId": self.task_id,
+            "runId": self.run_id,
+            "agentId": self.agent_id,
+            "nodeId": self.node_id,
+        }
+        return {key: value for key, value in envelope.items() if value is not None} | {"data": self.data}
+
+
+@dataclass
+class MessageRecord:
+    number: int
+    #: The state key of its history.
+    history: str
+    body: dict[str, Json]
+
+
+CallStatus = Literal["asked", "started", "done"]
+
+
+@dataclass
+class CallRecord:
+    """One tool call of a batch as the rows keep it."""
+
+    id: str
+    node_id: str
+    step: int
+    position: int
+    name: str
+    input: Json
+    status: CallStatus
+    digest: str | None = None
+    signal_id: str | None = None
+    outcome: str | None = None
+    #: The entry of `$output.results`.
+    result: Json = None
+    duration_ms: int | None = None
+
+
+@dataclass
+class SignalRecord:
+    """A pending question to a person."""
+
+    id: str
+    kind: str
+    title: str
+    node_id: str | None = None
+    call_id: str | None = None
+    body: str | None = None
+    reason: str | None = None
+    options: list[dict[str, str]] = field(default_factory=list)
+    priority: str = "normal"
+    #: {toolCallId, skill, input}: exactly what would run.
+    action: dict[str, Json] | None = None
+    digest: str | None = None
+    schema: dict[str, Json] = field(default_factory=dict)
+    #: Milliseconds it stays open; None: the default life.
+    life_ms: int | None = None
+    status: str = "open"
+    answer: Json = None
+    rejected: bool = False
+    answered_by: str | None = None
+    execution: str = "none"
+
+    def to_json(self, run_id: str | None = None) -> dict[str, Json]:
+        shown = {
+            "id": self.id,
+            "kind": self.kind,
+            "runId": run_id,
+            "nodeId": self.node_id,
+            "title": self.title,
+            "reason": self.reason,
+            "prompt": self.body,
+            "options": self.options or None,
+            "schema": self.schema,
+            "action": self.action,
+            "status": self.status,
+        }
+        result = {key: value for key, value in shown.items() if value is not None}
+        return result | ({"answer": self.answer} if self.status == "answered" else {})
+
+
+@dataclass
+class FileRecord:
+    path: str
+    bytes: int
+    sha256: str
+    skill: str | None = None
+
+
+@dataclass
+class Ending:
+    """How a run ended; `error` is {code, message, node?, ...} of a failed one."""
+
+    status: Literal["completed", "failed", "cancelled"]
+    output: Json = None
+    error: dict[str, Json] | None = None
+    #: What is odd about a completed one (a deliverable that is missing).
+    note: str | None = None
+
+
+@dataclass
+class Park:
+    """What a run waits for; it holds nothing meanwhile."""
+
+    status: RunStatus
+    waiting_on: WaitingOn
+    #: Signals raised now or before that it waits for.
+    signal_ids: list[str] = field(default_factory=list)
+    #: Milliseconds until the clock wakes it.
+    due_in_ms: int | None = None
+
+
+@dataclass
+class Checkpoint:
+    """Everything one transaction writes of a run."""
+
+    run_id: str
+    fence: int
+    #: Number of this checkpoint row; None: a small write in the middle of a node, without a row of its own.
+    number: int | None = None
+    node_id: str | None = None
+    steps: int = 0
+    tokens: int = 0
+    turns: int = 0
+    running_ms: int = 0
+    messages_count: int = 0
+    window: Json = None
+    #: Micro-USD spent since the last write.
+    cost_micro: int = 0
+    cost_incomplete: bool = False
+    patch: dict[str, Json] = field(default_factory=dict)
+    snapshot: bool = False
+    #: `$input`, when it changed.
+    input: Json = UNSET
+    resume: Json = None
+    output: Json = None
+    output_ref: Json = None
+    messages: list[MessageRecord] = field(default_factory=list)
+    calls: list[CallRecord] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    signals: list[SignalRecord] = field(default_factory=list)
+    files: list[FileRecord] = field(default_factory=list)
+    #: Grants that are used up by this write: signal id -> execution. Each may be consumed once.
+    consume: dict[str, str] = field(default_factory=dict)
+    #: Executions whose outcome this write records: signal id -> execution.
+    settle: dict[str, str] = field(default_factory=dict)
+    park: Park | None = None
+    ending: Ending | None = None
+
+
+@dataclass(frozen=True)
+class TaskFacts:
+    """What a run has to know of its task."""
+
+    id: str
+    key: str
+    title: str
+    role: str
+    instruction: str
+    expected_output: str | None
+    deliverables: list[str]
+    skills: list[str]
+    tier: str
+    attempt: int
+
+
+@dataclass
+class RunRecord:
+    """A claimed run as it stands after its last checkpoint."""
+
+    id: str
+    fence: int
+    project_id: str | None
+    kind: str
+    depth: int
+    agent_id: str
+    agent_name: str
+    definition: dict[str, Json]
+    attempt: int = 1
+    owner_id: str = "local"
+    project_title: str = ""
+    workspace: str | None = None
+    script: Json = None
+    rehearsal: bool = False
+    task: TaskFacts | None = None
+    parent_id: str | None = None
+    mode: str | None = None
+    permissions: dict[str, Json] = field(default_factory=dict)
+    approvals: str = "park"
+    checkpoint: int = 0
+    node_id: str | None = None
+    steps: int = 0
+    tokens: int = 0
+    turns: int = 0
+    running_ms: int = 0
+    window: Json = None
+    state: dict[str, Json] = field(default_factory=dict)
+    input: Json = None
+    resume: Json = None
+    output: Json = None
+    output_ref: Json = None
+    item: Json = UNSET
+    index: Any = UNSET
+    messages: list[MessageRecord] = field(default_factory=list)
+    #: Calls of the step it stands in.
+    calls: dict[str, CallRecord] = field(default_factory=dict)
+    #: Signals it raised that have not been executed, by id.
+    signals: dict[str, SignalRecord] = field(default_factory=dict)

@@ -1,0 +1,199 @@
+"""Moves of a run's growing rows: one checkpoint is one transaction, and costs the same however long the history is.
+
+The small run row is updated under its fence; messages, calls, the checkpoint and its events are only appended. Several
+runs of one process may share a transaction (`write` takes a list). Statements per transaction: one update per run, and
+one insert for each kind of row, then one counter and one insert per trace.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from orchestrator.records import UNSET, CallRecord, Checkpoint, Event
+from orchestrator.store import events, signals
+from orchestrator.store.database import now_ms
+from orchestrator.store.sql import upsert
+from orchestrator.store.tables import calls, checkpoints, files, messages, runs, tasks
+from orchestrator.store.wakes import queued
+from registry.errors import LeaseStale
+
+#: A snapshot of the whole state every so many checkpoints; in between only what changed.
+SNAPSHOT_EVERY = 50
+
+
+def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int) -> set[str]:
+    """Writes checkpoints of running runs; returns the ids of those whose fence is old: nothing of them was written."""
+    stale: set[str] = set()
+    good: list[Checkpoint] = []
+    for checkpoint in sorted(batch, key=lambda c: c.run_id):
+        if move(connection, checkpoint, {"due_at": now_ms() + lease_ms}):
+            good.append(checkpoint)
+        else:
+            stale.add(checkpoint.run_id)
+    if good:
+        append(connection, good)
+        trace(connection, good)
+    return stale
+
+
+def park(connection: Connection, checkpoint: Checkpoint) -> bool:
+    """Writes a checkpoint that parks its run; True when it went back to `queued` at once.
+
+    An answer may have come while the batch was finishing: the run row is locked first, here and by the answer, so one
+    of the two sees the other.
+
+    Raises:
+        LeaseStale: the run is not this worker's any more.
+    """
+    waits = checkpoint.park
+    assert waits is not None
+    task = _task_of(connection, checkpoint.run_id)
+    if task is not None:  # lock order: task before run
+        connection.execute(select(tasks.c.id).where(tasks.c.id == task).with_for_update())
+    until = None if waits.due_in_ms is None else now_ms() + waits.due_in_ms
+    rest = {"status": waits.status, "waiting_on": waits.waiting_on, "due_at": until, "worker_id": None, "claims": 0}
+    if not move(connection, checkpoint, rest):
+        raise LeaseStale("the run was taken over before it could park")
+    append(connection, [checkpoint])
+    again = waits.waiting_on == "signals" and signals.any_closed(connection, waits.signal_ids)
+    if again:
+        connection.execute(update(runs).where(runs.c.id == checkpoint.run_id).values(queued("answer")))
+    if task is not None:
+        checkpoint.events.extend(_task_moved(connection, task, "queued" if again else waits.status))
+    trace(connection, [checkpoint])
+    return again
+
+
+def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any]) -> bool:
+    """Updates the run row under its fence; False when it is not this worker's any more."""
+    changed: dict[str, Any] = {
+        "steps": checkpoint.steps,
+        "tokens": checkpoint.tokens,
+        "turns": checkpoint.turns,
+        "running_ms": checkpoint.running_ms,
+        "messages": checkpoint.messages_count,
+        "window": checkpoint.window,
+    }
+    if checkpoint.number is not None:
+        changed |= {"checkpoint": checkpoint.number, "node_id": checkpoint.node_id, "claims": 0}
+    if checkpoint.cost_micro:
+        changed["cost_micro"] = runs.c.cost_micro + checkpoint.cost_micro
+    if checkpoint.cost_incomplete:
+        changed["cost_incomplete"] = True
+    statement = (
+        update(runs)
+        .where(runs.c.id == checkpoint.run_id, runs.c.fence == checkpoint.fence, runs.c.status == "running")
+        .values(changed | values)
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def append(connection: Connection, batch: Sequence[Checkpoint]) -> None:
+    """Appends everything of these checkpoints but their events."""
+    if rows := [
+        {"run_id": c.run_id, "number": m.number, "history": m.history, "body": m.body}
+        for c in batch
+        for m in c.messages
+    ]:
+        connection.execute(insert(messages), rows)
+    if rows := [_call_row(c.run_id, call) for c in batch for call in c.calls]:
+        upsert(connection, calls, rows)
+    if rows := [_checkpoint_row(c) for c in batch if c.number is not None]:
+        connection.execute(insert(checkpoints).values(at=now_ms()), rows)
+    for checkpoint in batch:
+        _signals(connection, checkpoint)
+        _files(connection, checkpoint)
+
+
+def trace(connection: Connection, batch: Sequence[Checkpoint]) -> None:
+    """Appends the events: last, because every run of a project shares the counter."""
+    projects = _projects_of(connection, [c.run_id for c in batch if c.events])
+    by_trace: dict[str, list[Event]] = {}
+    for checkpoint in batch:
+        if checkpoint.events:
+            by_trace.setdefault(projects[checkpoint.run_id], []).extend(checkpoint.events)
+    for trace_id in sorted(by_trace):
+        events.append(connection, trace_id, by_trace[trace_id])
+
+
+def _signals(connection: Connection, checkpoint: Checkpoint) -> None:
+    for signal_id, execution in sorted(checkpoint.consume.items()):
+        signals.consume(connection, signal_id, execution)
+    for signal_id, execution in sorted(checkpoint.settle.items()):
+        signals.settle(connection, signal_id, execution)
+    if checkpoint.signals:
+        signals.insert_raised(connection, checkpoint.run_id, checkpoint.signals)
+
+
+def _files(connection: Connection, checkpoint: Checkpoint) -> None:
+    if not checkpoint.files:
+        return
+    row = connection.execute(select(runs.c.project_id, runs.c.task_id).where(runs.c.id == checkpoint.run_id)).one()
+    latest = {f.path: f for f in checkpoint.files}
+    rows = [
+        {
+            "project_id": row.project_id,
+            "path": f.path,
+            "bytes": f.bytes,
+            "sha256": f.sha256,
+            "task_id": row.task_id,
+            "run_id": checkpoint.run_id,
+            "skill": f.skill,
+        }
+        for f in latest.values()
+    ]
+    upsert(connection, files, rows, written_at=now_ms())
+
+
+def _call_row(run_id: str, call: CallRecord) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "id": call.id,
+        "node_id": call.node_id,
+        "step": call.step,
+        "position": call.position,
+        "name": call.name,
+        "input": call.input,
+        "digest": call.digest,
+        "status": call.status,
+        "signal_id": call.signal_id,
+        "outcome": call.outcome,
+        "result": call.result,
+        "duration_ms": call.duration_ms,
+    }
+
+
+def _checkpoint_row(c: Checkpoint) -> dict[str, Any]:
+    return {
+        "run_id": c.run_id,
+        "number": c.number,
+        "node_id": c.node_id,
+        "counters": {"steps": c.steps, "tokens": c.tokens, "turns": c.turns, "runningMs": c.running_ms},
+        "patch": c.patch,
+        "snapshot": c.snapshot,
+        "input": None if c.input is UNSET else c.input,
+        "has_input": c.input is not UNSET,
+        "resume": c.resume,
+        "output": c.output,
+        "output_ref": c.output_ref,
+    }
+
+
+def _task_of(connection: Connection, run_id: str) -> str | None:
+    """The task whose root run this is; a child's moves do not move its task."""
+    query = select(runs.c.task_id).where(runs.c.id == run_id, runs.c.kind == "root")
+    return connection.execute(query).scalar()
+
+
+def _projects_of(connection: Connection, run_ids: list[str]) -> dict[str, str]:
+    query = select(runs.c.id, runs.c.project_id).where(runs.c.id.in_(run_ids))
+    return {row.id: row.project_id for row in connection.execute(query)}
+
+
+def _task_moved(connection: Connection, task_id: str, status: str) -> list[Event]:
+    before = connection.execute(select(tasks.c.status).where(tasks.c.id == task_id)).scalar_one()
+    connection.execute(update(tasks).where(tasks.c.id == task_id).values(status=status))
+    if before == status:
+        return []
+    return [Event("task.status", {"status": status, "from": before}, task_id=task_id)]

@@ -1,0 +1,194 @@
+"""The last checkpoint of a run: closes its task, frees or skips dependents, closes the project when nothing is left.
+
+One transaction, locks in the order of the design: project, task, run, signal, event counter.
+"""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select, update
+
+from orchestrator.records import Checkpoint, Ending, Event
+from orchestrator.states import PROJECT_ENDED
+from orchestrator.store import checkpoints, runs, signals, wakes
+from orchestrator.store.database import now_ms
+from orchestrator.store.tables import dependencies, projects, tasks
+from orchestrator.store.tables import runs as runs_table
+from registry.errors import LeaseStale
+
+#: Failures a new root run may get past (spec: skills 13.2); of `budget_exceeded` only the turn limit.
+RETRYABLE = frozenset({"model_failed", "loop_detected", "empty_output"})
+
+
+def end(connection: Connection, checkpoint: Checkpoint) -> list[wakes.Wake]:
+    """Writes the last checkpoint of a run; returns the wake-ups to send after the commit.
+
+    Raises:
+        LeaseStale: the run is not this worker's any more; nothing is written.
+    """
+    ending = checkpoint.ending
+    assert ending is not None
+    found = connection.execute(
+        select(runs_table.c.project_id, runs_table.c.task_id, runs_table.c.kind).where(
+            runs_table.c.id == checkpoint.run_id
+        )
+    ).one()
+    project = connection.execute(select(projects).where(projects.c.id == found.project_id).with_for_update()).one()
+    task = None
+    if found.kind == "root":
+        task = connection.execute(select(tasks).where(tasks.c.id == found.task_id).with_for_update()).one()
+    values = {
+        "status": ending.status,
+        "waiting_on": None,
+        "due_at": None,
+        "worker_id": None,
+        "error": ending.error,
+        "ended_at": now_ms(),
+    }
+    if not checkpoints.move(connection, checkpoint, values):
+        raise LeaseStale("the run was taken over or cancelled before it could end")
+    checkpoints.append(connection, [checkpoint])
+    checkpoint.events.extend(signals.close_of_run(connection, [checkpoint.run_id]))
+    if task is not None and project.status not in PROJECT_ENDED:
+        checkpoint.events.extend(_close(connection, project, task, checkpoint, ending))
+    ready = wakes.take(connection, project.id) if project.status not in PROJECT_ENDED else []
+    checkpoints.trace(connection, [checkpoint])
+    return ready
+
+
+def _close(
+    connection: Connection, project: Row[Any], task: Row[Any], checkpoint: Checkpoint, ending: Ending
+) -> list[Event]:
+    spent = connection.execute(
+        select(runs_table.c.cost_micro, runs_table.c.cost_incomplete).where(runs_table.c.id == checkpoint.run_id)
+    ).one()
+    cost = {
+        "cost_micro": tasks.c.cost_micro + spent.cost_micro,
+        "cost_incomplete": task.cost_incomplete or spent.cost_incomplete,
+        "attempt": task.attempt + 1,
+    }
+    connection.execute(
+        update(projects)
+        .where(projects.c.id == project.id)
+        .values(
+            cost_micro=projects.c.cost_micro + spent.cost_micro,
+            cost_incomplete=project.cost_incomplete or spent.cost_incomplete,
+        )
+    )
+    if ending.status == "failed" and task.attempt < task.retries and _may_pass(ending.error or {}):
+        return _retry(connection, project, task, ending, cost)
+    lines = [_task_closed(connection, task, ending, cost, spent.cost_micro)]
+    completed = ending.status == "completed"
+    closed = 1
+    if completed:
+        lines += _free(connection, project, task)
+    else:
+        skipped = _skip(connection, task, ending)
+        lines += skipped
+        closed += len(skipped)
+    return lines + close_project(connection, project, closed=closed, completed=int(completed))
+
+
+def _may_pass(error: dict[str, Any]) -> bool:
+    return error.get("code") in RETRYABLE or (error.get("code") == "budget_exceeded" and error.get("kind") == "turns")
+
+
+def _retry(
+    connection: Connection, project: Row[Any], task: Row[Any], ending: Ending, cost: dict[str, Any]
+) -> list[Event]:
+    code = (ending.error or {}).get("code")
+    values = cost | {"status": "queued", "error": ending.error}
+    again = connection.execute(update(tasks).where(tasks.c.id == task.id).values(values).returning(tasks)).one()
+    runs.make_roots(connection, [again], project)
+    return [_status("task.status", "queued", task.status, task_id=task.id, reason=f"tried again after {code}")]
+
+
+def _task_closed(connection: Connection, task: Row[Any], ending: Ending, cost: dict[str, Any], spent: int) -> Event:
+    error = ending.error or {}
+    reason = f"{error['code']}: {error['message']}" if error else ending.note
+    values = cost | {
+        "status": ending.status,
+        "output": ending.output,
+        "error": ending.error,
+        "reason": reason,
+        "ended_at": now_ms(),
+    }
+    connection.execute(update(tasks).where(tasks.c.id == task.id).values(values))
+    line = _status("task.status", ending.status, task.status, task_id=task.id, reason=reason)
+    line.data["costUsd"] = (task.cost_micro + spent) / 1_000_000
+    return line
+
+
+def _free(connection: Connection, project: Row[Any], task: Row[Any]) -> list[Event]:
+    """Counts the dependents down; those that reach 0 become ready, each in just one transaction."""
+    after = select(dependencies.c.task_id).where(dependencies.c.depends_on_id == task.id)
+    locked = select(tasks.c.id).where(tasks.c.id.in_(after)).order_by(tasks.c.id).with_for_update()
+    connection.execute(locked)
+    counted = (
+        update(tasks)
+        .where(tasks.c.id.in_(after), tasks.c.status == "pending")
+        .values(open_dependencies=tasks.c.open_dependencies - 1)
+        .returning(tasks.c.id, tasks.c.open_dependencies)
+    )
+    ready = [row.id for row in connection.execute(counted) if row.open_dependencies == 0]
+    return queue_ready(connection, project, ready)
+
+
+def queue_ready(connection: Connection, project: Row[Any], task_ids: list[str]) -> list[Event]:
+    """pending -> queued, with a root run each."""
+    if not task_ids:
+        return []
+    moved = update(tasks).where(tasks.c.id.in_(task_ids), tasks.c.status == "pending").values(status="queued")
+    ready = sorted(connection.execute(moved.returning(tasks)).all(), key=lambda t: t.position)
+    runs.make_roots(connection, ready, project)
+    return [_status("task.status", "queued", "pending", task_id=t.id) for t in ready]
+
+
+def _skip(connection: Connection, task: Row[Any], ending: Ending) -> list[Event]:
+    """Skips everything that depends on a task that did not complete, however far away."""
+    code = (ending.error or {}).get("code")
+    word = f"{ending.status} ({code})" if code else ending.status
+    reach = select(dependencies.c.task_id).where(dependencies.c.depends_on_id == task.id).cte(recursive=True)
+    further = select(dependencies.c.task_id).where(dependencies.c.depends_on_id == reach.c.task_id)
+    below = reach.union(further)
+    reason = f"it depends on {task.key!r}, which {word}"
+    moved = (
+        update(tasks)
+        .where(tasks.c.id.in_(select(below.c.task_id)), tasks.c.status == "pending")
+        .values(status="skipped", reason=reason, ended_at=now_ms())
+        .returning(tasks.c.id, tasks.c.position)
+    )
+    rows = sorted(connection.execute(moved).all(), key=lambda t: t.position)
+    return [_status("task.status", "skipped", "pending", task_id=row.id, reason=reason) for row in rows]
+
+
+def close_project(connection: Connection, project: Row[Any], *, closed: int, completed: int) -> list[Event]:
+    """Counts ended tasks; the last one ends the project."""
+    counts = connection.execute(
+        update(projects)
+        .where(projects.c.id == project.id)
+        .values(
+            open_tasks=projects.c.open_tasks - closed,
+            completed_tasks=projects.c.completed_tasks + completed,
+        )
+        .returning(projects.c.open_tasks, projects.c.completed_tasks)
+    ).one()
+    if counts.open_tasks > 0:
+        return []
+    total = connection.execute(select(func.count()).where(tasks.c.project_id == project.id)).scalar_one()
+    status = "completed" if counts.completed_tasks == total else "partial" if counts.completed_tasks else "failed"
+    ended = (
+        update(projects)
+        .where(projects.c.id == project.id, projects.c.status.not_in(sorted(PROJECT_ENDED)))
+        .values(status=status, ended_at=now_ms())
+    )
+    if connection.execute(ended).rowcount == 0:
+        return []
+    reason = None if status == "completed" else f"{counts.completed_tasks} of {total} tasks completed"
+    return [_status("project.status", status, project.status, reason=reason)]
+
+
+def _status(kind: str, status: str, before: str, *, task_id: str | None = None, reason: str | None = None) -> Event:
+    data: dict[str, Any] = {"status": status, "from": before}
+    if reason:
+        data["reason"] = reason
+    return Event(kind, data, task_id=task_id)

@@ -1,0 +1,57 @@
+"""Moves of `events` and `traces`: a trace only grows, and its numbers have no gaps."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from orchestrator.records import Event
+from orchestrator.store.tables import events, traces
+
+
+def open_trace(connection: Connection, trace_id: str) -> None:
+    """Begins the trace of a new project or thread."""
+    connection.execute(insert(traces).values(id=trace_id, seq=0))
+
+
+def append(connection: Connection, trace_id: str, lines: Sequence[Event]) -> int:
+    """Numbers and stores the lines; returns the last number.
+
+    Call it last in a transaction: the counter is the one row every run of a project shares, and it is held until the
+    commit.
+    """
+    if not lines:
+        return last(connection, trace_id)
+    taken = update(traces).where(traces.c.id == trace_id).values(seq=traces.c.seq + len(lines)).returning(traces.c.seq)
+    end = connection.execute(taken).scalar_one()
+    for number, line in enumerate(lines, end - len(lines) + 1):
+        line.seq = number
+    connection.execute(insert(events), [_row(trace_id, line) for line in lines])
+    return int(end)
+
+
+def last(connection: Connection, trace_id: str) -> int:
+    return int(connection.execute(select(traces.c.seq).where(traces.c.id == trace_id)).scalar() or 0)
+
+
+def after(connection: Connection, trace_id: str, seq: int, limit: int = 1_000) -> list[Event]:
+    """The lines that follow a number, in order."""
+    query = select(events).where(events.c.trace_id == trace_id, events.c.seq > seq).order_by(events.c.seq).limit(limit)
+    return [
+        Event(r.kind, r.data, r.task_id, r.run_id, r.agent_id, r.node_id, at=r.at, seq=r.seq)
+        for r in connection.execute(query)
+    ]
+
+
+def _row(trace_id: str, line: Event) -> dict[str, Any]:
+    return {
+        "trace_id": trace_id,
+        "seq": line.seq,
+        "at": line.at,
+        "kind": line.kind,
+        "task_id": line.task_id,
+        "run_id": line.run_id,
+        "agent_id": line.agent_id,
+        "node_id": line.node_id,
+        "data": line.data,
+    }

@@ -1,0 +1,114 @@
+"""Reads a claimed run back as it stood after its last checkpoint: the one place that pays for a long history."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select
+
+from orchestrator.records import CallRecord, MessageRecord, RunRecord, TaskFacts
+from orchestrator.store import briefing, definitions, signals
+from orchestrator.store.tables import calls, checkpoints, messages, projects, runs, tasks
+
+
+def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
+    """Everything the engine needs to go on."""
+    row = connection.execute(select(runs).where(runs.c.id == run_id)).one()
+    project = connection.execute(select(projects).where(projects.c.id == row.project_id)).one()
+    task = connection.execute(select(tasks).where(tasks.c.id == row.task_id)).one() if row.task_id else None
+    record = RunRecord(
+        id=row.id,
+        fence=fence,
+        project_id=row.project_id,
+        kind=row.kind,
+        depth=row.depth,
+        agent_id=row.agent_id,
+        agent_name=row.agent_name,
+        definition=definitions.get(connection, row.definition_digest),
+        attempt=row.attempt,
+        owner_id=project.owner_id,
+        project_title=project.title,
+        workspace=project.workspace,
+        script=project.script,
+        rehearsal=project.rehearsal,
+        task=_facts(task) if task is not None else None,
+        parent_id=row.parent_id,
+        mode=row.mode,
+        permissions=row.permissions,
+        approvals=row.approvals,
+        checkpoint=row.checkpoint,
+        node_id=row.node_id,
+        steps=row.steps,
+        tokens=row.tokens,
+        turns=row.turns,
+        running_ms=row.running_ms,
+        window=row.window,
+    )
+    if row.checkpoint == 0:
+        if task is not None:
+            record.input = briefing.brief(connection, project, task)
+    else:
+        _restore(connection, record)
+    return record
+
+
+def _restore(connection: Connection, record: RunRecord) -> None:
+    """State = the latest snapshot and the patches since; messages, and the calls of the step under way."""
+    snapshot = select(func.max(checkpoints.c.number)).where(checkpoints.c.run_id == record.id, checkpoints.c.snapshot)
+    since = (
+        select(checkpoints)
+        .where(checkpoints.c.run_id == record.id, checkpoints.c.number >= snapshot.scalar_subquery())
+        .order_by(checkpoints.c.number)
+    )
+    for row in connection.execute(since):
+        if row.snapshot:
+            record.state = {}
+        record.state.update(row.patch.get("set", {}))
+        for key in row.patch.get("remove", []):
+            record.state.pop(key, None)
+        if row.has_input:
+            record.input = row.input
+        record.resume, record.output, record.output_ref = row.resume, row.output, row.output_ref
+    history = select(messages).where(messages.c.run_id == record.id).order_by(messages.c.number)
+    record.messages = [MessageRecord(m.number, m.history, m.body) for m in connection.execute(history)]
+    record.calls = {call.id: call for call in _calls(connection, record)}
+    record.signals = signals.of_run(connection, record.id)
+
+
+def _calls(connection: Connection, record: RunRecord) -> list[CallRecord]:
+    """Calls of the current step, and those `$output` refers to."""
+    steps = {record.steps}
+    if isinstance(record.output_ref, dict) and "calls" in record.output_ref:
+        steps.add(record.output_ref["calls"])
+    query = select(calls).where(calls.c.run_id == record.id, calls.c.step.in_(steps)).order_by(calls.c.position)
+    return [_call(row) for row in connection.execute(query)]
+
+
+def _call(row: Row[Any]) -> CallRecord:
+    return CallRecord(
+        id=row.id,
+        node_id=row.node_id,
+        step=row.step,
+        position=row.position,
+        name=row.name,
+        input=row.input,
+        status=row.status,
+        digest=row.digest,
+        signal_id=row.signal_id,
+        outcome=row.outcome,
+        result=row.result,
+        duration_ms=row.duration_ms,
+    )
+
+
+def _facts(task: Row[Any]) -> TaskFacts:
+    return TaskFacts(
+        id=task.id,
+        key=task.key,
+        title=task.title,
+        role=task.role,
+        instruction=task.instruction,
+        expected_output=task.expected_output,
+        deliverables=task.deliverables,
+        skills=task.skills,
+        tier=task.tier,
+        attempt=task.attempt,
+    )

@@ -1,0 +1,187 @@
+"""Moves of `runs`: made queued, claimed under a fence, leased, taken back. Ends stand in `endings`."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select, update
+
+from orchestrator.records import Event
+from orchestrator.states import PROJECT_ENDED
+from orchestrator.store import events, wakes
+from orchestrator.store.database import now_ms
+from orchestrator.store.tables import projects, runs, tasks
+from registry.ids import new_id
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A run this worker owns from now on: `fence` goes with every write."""
+
+    run_id: str
+    fence: int
+    #: Claims since the last checkpoint, this one included.
+    claims: int
+
+
+def make_roots(connection: Connection, ready: Sequence[Row[Any]], project: Row[Any]) -> None:
+    """Gives each ready task its root run, `queued`, in the transaction that made it ready."""
+    if not ready:
+        return
+    rows = [
+        {
+            "id": new_id(),
+            "project_id": project.id,
+            "task_id": task.id,
+            "kind": "root",
+            "agent_id": task.agent_id,
+            "agent_name": task.agent_name,
+            "definition_digest": task.definition_digest,
+            "status": "queued",
+            "attempt": task.attempt + 1,
+            "mode": project.mode,
+            "permissions": project.permissions,
+            "approvals": project.approvals,
+            "priority": project.priority,
+        }
+        for task in ready
+    ]
+    connection.execute(insert(runs).values(created_at=now_ms(), due_at=now_ms() + wakes.UNSENT_MS), rows)
+
+
+def claim(connection: Connection, run_id: str, worker_id: str, lease_ms: int) -> Claim | None:
+    """queued -> running: a new fence and a lease; None when there is nothing to do (someone else has it, its project
+    has ended, or all places of the project are taken).
+
+    The attempt is counted here, before any work, so that a run that kills its worker cannot do so for ever.
+    """
+    found = connection.execute(
+        select(runs.c.project_id, runs.c.task_id, runs.c.kind, runs.c.depth, runs.c.resumed_by).where(
+            runs.c.id == run_id
+        )
+    ).one_or_none()
+    if found is None or not _place_free(connection, found.project_id):
+        return None
+    before = _lock_task(connection, found.task_id) if found.kind == "root" else None
+    row = connection.execute(
+        update(runs)
+        .where(runs.c.id == run_id, runs.c.status == "queued")
+        .values(
+            status="running",
+            waiting_on=None,
+            fence=runs.c.fence + 1,
+            claims=runs.c.claims + 1,
+            worker_id=worker_id,
+            due_at=now_ms() + lease_ms,
+            started_at=func.coalesce(runs.c.started_at, now_ms()),
+        )
+        .returning(runs.c.fence, runs.c.claims, runs.c.attempt, runs.c.agent_id, runs.c.resumed_by)
+    ).one_or_none()
+    if row is None:
+        return None
+    lines = _task_started(connection, found.task_id, before) if before else []
+    shared = {"task_id": found.task_id, "run_id": run_id, "agent_id": row.agent_id}
+    if row.resumed_by:
+        lines.append(Event("run.resumed", {"by": row.resumed_by}, **shared))
+    if row.resumed_by in (None, "lease"):
+        lines.append(Event("run.started", {"attempt": row.attempt, "depth": found.depth}, **shared))
+    events.append(connection, found.project_id, lines)
+    return Claim(run_id, row.fence, row.claims)
+
+
+def renew(connection: Connection, worker_id: str, run_ids: Iterable[str], lease_ms: int) -> set[str]:
+    """Extends the leases of a worker's runs in one batch; returns those that are its no more.
+
+    A row locked by its own checkpoint is passed over: that checkpoint renews it.
+    """
+    ids = sorted(run_ids)
+    mine = [runs.c.id.in_(ids), runs.c.worker_id == worker_id, runs.c.status == "running"]
+    locked = select(runs.c.id).where(*mine).order_by(runs.c.id).with_for_update(skip_locked=True)
+    connection.execute(update(runs).where(runs.c.id.in_(locked.scalar_subquery())).values(due_at=now_ms() + lease_ms))
+    return set(ids) - set(connection.execute(select(runs.c.id).where(*mine)).scalars())
+
+
+def expire_leases(connection: Connection, limit: int) -> list[str]:
+    """running -> queued for runs whose worker fell silent; returns their ids."""
+    due = (
+        select(runs.c.id)
+        .where(runs.c.status == "running", runs.c.due_at <= now_ms())
+        .order_by(runs.c.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    moved = update(runs).where(runs.c.id.in_(due.scalar_subquery()), runs.c.status == "running")
+    return list(connection.execute(moved.values(wakes.queued("lease")).returning(runs.c.id)).scalars())
+
+
+def release(connection: Connection, worker_id: str, *, refund: bool) -> list[str]:
+    """running -> queued for every run of a worker that is known to be gone.
+
+    `refund`: it stopped in an orderly way, so its claims were no attempts.
+    """
+    values = wakes.queued("lease") | ({"claims": runs.c.claims - 1} if refund else {})
+    moved = update(runs).where(runs.c.worker_id == worker_id, runs.c.status == "running")
+    return list(connection.execute(moved.values(values).returning(runs.c.id)).scalars())
+
+
+def wake_due(connection: Connection, limit: int) -> list[str]:
+    """waiting -> queued for timers and back-offs that are due; returns their ids."""
+    due = (
+        select(runs.c.id)
+        .where(runs.c.status == "waiting", runs.c.waiting_on.in_(("timer", "backoff")), runs.c.due_at <= now_ms())
+        .order_by(runs.c.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    rows = connection.execute(select(runs.c.id, runs.c.waiting_on).where(runs.c.id.in_(due.scalar_subquery()))).all()
+    for row in rows:
+        connection.execute(
+            update(runs).where(runs.c.id == row.id, runs.c.status == "waiting").values(wakes.queued(row.waiting_on))
+        )
+    return [row.id for row in rows]
+
+
+def overdue_wakes(connection: Connection, limit: int) -> list[wakes.Wake]:
+    """Wake-ups to send again: queued runs that nobody claimed since the last one."""
+    due = (
+        select(runs.c.id, runs.c.project_id, runs.c.wakes)
+        .where(runs.c.status == "queued", runs.c.due_at <= now_ms())
+        .order_by(runs.c.due_at)
+        .limit(limit)
+    )
+    rows = connection.execute(due).all()
+    again = wakes.mark(connection, [row.id for row in rows if row.wakes > 0])
+    waiting = {row.project_id: None for row in rows if row.wakes == 0}
+    for row in rows:
+        if row.wakes == 0:  # it waits for a place: look again later, and see now whether there is one
+            connection.execute(
+                update(runs)
+                .where(runs.c.id == row.id, runs.c.status == "queued")
+                .values(due_at=now_ms() + wakes.UNSENT_MS)
+            )
+    for project_id in waiting:
+        again += wakes.take(connection, project_id)
+    return again
+
+
+def _place_free(connection: Connection, project_id: str) -> bool:
+    """Locks the project, so that two claims of one project do not count the same free place."""
+    project = connection.execute(
+        select(projects.c.status, projects.c.max_parallel).where(projects.c.id == project_id).with_for_update()
+    ).one()
+    if project.status in PROJECT_ENDED:
+        return False
+    running = select(func.count()).where(runs.c.project_id == project_id, runs.c.status == "running")
+    return bool(connection.execute(running).scalar_one() < project.max_parallel)
+
+
+def _lock_task(connection: Connection, task_id: str) -> str:
+    return str(connection.execute(select(tasks.c.status).where(tasks.c.id == task_id).with_for_update()).scalar_one())
+
+
+def _task_started(connection: Connection, task_id: str, before: str) -> list[Event]:
+    if before == "running":
+        return []
+    values = {"status": "running", "started_at": func.coalesce(tasks.c.started_at, now_ms())}
+    connection.execute(update(tasks).where(tasks.c.id == task_id).values(values))
+    return [Event("task.status", {"status": "running", "from": before}, task_id=task_id)]

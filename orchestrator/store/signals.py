@@ -1,0 +1,230 @@
+"""Moves of `signals`: the row is the truth, one conditional update decides an answer, a grant is consumed once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, or_, select, update
+
+from orchestrator.records import Event, SignalRecord
+from orchestrator.states import SIGNAL_OF_PARK
+from orchestrator.store import wakes
+from orchestrator.store.database import now_ms
+from orchestrator.store.events import append as append_events
+from orchestrator.store.tables import projects, runs, signals
+from registry.base import Json
+from registry.errors import Refused
+
+#: Milliseconds a signal stays open when nothing says otherwise; the settings' days override it at the raise.
+DEFAULT_LIFE_MS = 7 * 24 * 3600 * 1000
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What an answer did: the signal, and the wake-ups to send after the commit."""
+
+    signal_id: str
+    owner_id: str
+    project_id: str | None
+    wakes: list[wakes.Wake]
+
+
+def insert_raised(connection: Connection, run_id: str, raised: Sequence[SignalRecord]) -> None:
+    """Stores signals of a run; their project, task, agent and owner are the run's."""
+    query = (
+        select(runs.c.project_id, runs.c.task_id, runs.c.agent_id, runs.c.agent_name, projects.c.owner_id)
+        .join(projects, projects.c.id == runs.c.project_id)
+        .where(runs.c.id == run_id)
+    )
+    owner = dict(connection.execute(query).one()._mapping)
+    for record in raised:
+        row = owner | _row(record) | {"run_id": run_id, "created_at": now_ms()}
+        row["expires_at"] = now_ms() + (record.life_ms or DEFAULT_LIFE_MS)
+        connection.execute(insert(signals).values(row))
+
+
+def answer(connection: Connection, signal_id: str, payload: Json, *, rejected: bool, by: str) -> Answered:
+    """The one conditional update open -> answered; the winner's transaction queues the run.
+
+    The payload was checked against the stored schema by the caller.
+
+    Raises:
+        Refused: `unknown_signal`, `already_answered` (with the earlier answer in words), `run_ended`.
+    """
+    found = get(connection, signal_id)
+    if found.run_id is not None:  # lock order: run before signal
+        connection.execute(select(runs.c.id).where(runs.c.id == found.run_id).with_for_update())
+    won = connection.execute(
+        update(signals)
+        .where(signals.c.id == signal_id, signals.c.status == "open", signals.c.expires_at > now_ms())
+        .values(status="answered", answer=payload, rejected=rejected, answered_by=by, answered_at=now_ms())
+    ).rowcount
+    if not won:
+        raise _lost(get(connection, signal_id))
+    ready = _requeue(connection, found, "answer")
+    data = {"signalId": signal_id, "payload": payload, "rejected": rejected, "by": by}
+    _tell(connection, found, "signal.answered", data)
+    return Answered(signal_id, found.owner_id, found.project_id, ready)
+
+
+def expire_due(connection: Connection, limit: int) -> list[Answered]:
+    """Closes open signals whose time is over and queues the runs that waited for them."""
+    due = (
+        select(signals)
+        .where(signals.c.status == "open", signals.c.expires_at <= now_ms())
+        .order_by(signals.c.expires_at)
+        .limit(limit)
+    )
+    closed = []
+    for found in connection.execute(due).all():
+        if found.run_id is not None:
+            connection.execute(select(runs.c.id).where(runs.c.id == found.run_id).with_for_update())
+        mine = update(signals).where(signals.c.id == found.id, signals.c.status == "open").values(status="expired")
+        if connection.execute(mine).rowcount:
+            ready = _requeue(connection, found, "answer")
+            _tell(connection, found, "signal.expired", {"signalId": found.id})
+            closed.append(Answered(found.id, found.owner_id, found.project_id, ready))
+    return closed
+
+
+def close_of_run(connection: Connection, run_ids: Sequence[str]) -> list[Event]:
+    """Closes what ended runs still had open; a late answer is then refused."""
+    closing = (
+        update(signals)
+        .where(signals.c.run_id.in_(run_ids), signals.c.status == "open", signals.c.kind.in_(sorted(SIGNAL_OF_PARK)))
+        .values(status="expired")
+        .returning(signals.c.id, signals.c.run_id, signals.c.task_id)
+    )
+    return [
+        Event("signal.expired", {"signalId": r.id}, task_id=r.task_id, run_id=r.run_id)
+        for r in connection.execute(closing)
+    ]
+
+
+def consume(connection: Connection, signal_id: str, execution: str) -> None:
+    """Uses up an answered grant; whoever comes second finds none.
+
+    Raises:
+        Refused: `already_executed`.
+    """
+    used = (
+        update(signals)
+        .where(signals.c.id == signal_id, signals.c.status != "open", signals.c.execution == "none")
+        .values(execution=execution)
+    )
+    if connection.execute(used).rowcount != 1:
+        raise Refused(f"the answer of signal {signal_id} has been used already", code="already_executed")
+
+
+def settle(connection: Connection, signal_id: str, execution: str) -> None:
+    """Records how the consumed grant's call came out."""
+    connection.execute(update(signals).where(signals.c.id == signal_id).values(execution=execution))
+
+
+def any_closed(connection: Connection, signal_ids: Sequence[str]) -> bool:
+    """Whether one of these was answered or expired already."""
+    query = select(signals.c.id).where(signals.c.id.in_(signal_ids), signals.c.status != "open").limit(1)
+    return connection.execute(query).first() is not None
+
+
+def of_run(connection: Connection, run_id: str) -> dict[str, SignalRecord]:
+    """The signals a run still has to act on."""
+    query = select(signals).where(
+        signals.c.run_id == run_id, signals.c.execution == "none", signals.c.kind.in_(sorted(SIGNAL_OF_PARK))
+    )
+    return {row.id: record(row) for row in connection.execute(query.order_by(signals.c.created_at, signals.c.id))}
+
+
+def was_refused(connection: Connection, task_id: str | None, run_id: str, digest: str) -> bool:
+    """Whether a person said no to this very call before: in the same task, or for a run without one in the same run."""
+    scope = signals.c.task_id == task_id if task_id else signals.c.run_id == run_id
+    said_no = or_(signals.c.rejected, signals.c.status == "expired")
+    query = select(signals.c.id).where(scope, signals.c.digest == digest, signals.c.kind == "decision", said_no)
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def open_decisions(connection: Connection, project_id: str) -> int:
+    query = select(func.count()).where(
+        signals.c.project_id == project_id, signals.c.status == "open", signals.c.kind == "decision"
+    )
+    return int(connection.execute(query).scalar_one())
+
+
+def get(connection: Connection, signal_id: str) -> Row[Any]:
+    """The row.
+
+    Raises:
+        Refused: `unknown_signal`.
+    """
+    row = connection.execute(select(signals).where(signals.c.id == signal_id)).one_or_none()
+    if row is None:
+        raise Refused(f"there is no signal {signal_id}", code="unknown_signal")
+    return row
+
+
+def record(row: Row[Any]) -> SignalRecord:
+    return SignalRecord(
+        id=row.id,
+        kind=row.kind,
+        title=row.title,
+        node_id=row.node_id,
+        call_id=row.call_id,
+        body=row.body,
+        reason=row.reason,
+        options=row.options,
+        priority=row.priority,
+        action=row.action,
+        digest=row.digest,
+        schema=row.schema,
+        status=row.status,
+        answer=row.answer,
+        rejected=row.rejected,
+        answered_by=row.answered_by,
+        execution=row.execution,
+    )
+
+
+def _requeue(connection: Connection, found: Row[Any], by: str) -> list[wakes.Wake]:
+    """Queues the run that waits for this signal; one still at work sees the answer when it parks."""
+    if found.run_id is None:
+        return []
+    parked = or_(
+        runs.c.status == "needs_input",
+        (runs.c.status == "waiting") & (runs.c.waiting_on == "gate"),
+    )
+    moved = update(runs).where(runs.c.id == found.run_id, parked).values(wakes.queued(by)).returning(runs.c.kind)
+    if connection.execute(moved).scalar() is None:
+        return []
+    return wakes.take(connection, found.project_id) if found.project_id else []
+
+
+def _tell(connection: Connection, found: Row[Any], kind: str, data: dict[str, Json]) -> None:
+    if found.project_id is None:
+        return
+    line = Event(kind, data, found.task_id, found.run_id, found.agent_id, found.node_id)
+    append_events(connection, found.project_id, [line])
+
+
+def _lost(row: Row[Any]) -> Refused:
+    if row.status == "answered":
+        words = "no" if row.rejected else "yes" if row.kind == "decision" else "an answer"
+        return Refused(f"signal {row.id} already has {words}, from {row.answered_by}", code="already_answered")
+    return Refused(f"signal {row.id} is closed: its time is over or its run has ended", code="run_ended")
+
+
+def _row(r: SignalRecord) -> dict[str, Any]:
+    return {
+        "id": r.id,
+        "kind": r.kind,
+        "status": r.status,
+        "title": r.title,
+        "node_id": r.node_id,
+        "call_id": r.call_id,
+        "body": r.body,
+        "reason": r.reason,
+        "options": r.options,
+        "priority": r.priority,
+        "action": r.action,
+        "digest": r.digest,
+        "schema": r.schema,
+    }

@@ -1,0 +1,30 @@
+"""The few places where SQLite and Postgres need different words for the same statement."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+
+def insert_or_ignore(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Inserts rows whose key is not there yet."""
+    if rows:
+        connection.execute(_insert(connection, table).on_conflict_do_nothing(), rows)
+
+
+def upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]], **extra: Any) -> None:
+    """Inserts rows, or replaces every given column of the row with the same primary key.
+
+    `extra` are column values that are SQL expressions, the same for every row.
+    """
+    if not rows:
+        return
+    keys = [column.name for column in table.primary_key]
+    statement = _insert(connection, table).values(**extra) if extra else _insert(connection, table)
+    changed = {name: statement.excluded[name] for name in [*rows[0], *extra] if name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed), rows)
+
+
+def _insert(connection: Connection, table: Table) -> Any:
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)

@@ -1,0 +1,95 @@
+"""Which queued runs get a wake-up: as many as their project has places free.
+
+The rows are marked in the transaction that made them ready and the messages go out after its commit; a process that
+dies in between costs time only, since the clock sends again when a row's `due_at` has passed.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, case, func, select, update
+
+from orchestrator.store.database import now_ms
+from orchestrator.store.tables import projects, runs, tasks
+
+#: Milliseconds until the clock sends the first wake-up again; doubles with each, up to the second number.
+FIRST_RESEND_MS, LAST_RESEND_MS = 2_000, 60_000
+#: Milliseconds until the clock looks at a row that waits for a place.
+UNSENT_MS = 10_000
+
+
+@dataclass(frozen=True)
+class Wake:
+    """A message that says: look at this run. The words are labels for people; nothing is read from them."""
+
+    run_id: str
+    project: str
+    task: str
+    agent: str
+    priority: int = 5
+
+
+def queued(by: str | None) -> dict[str, Any]:
+    """The columns of a run that becomes `queued`."""
+    return {
+        "status": "queued",
+        "waiting_on": None,
+        "worker_id": None,
+        "resumed_by": by,
+        "wakes": 0,
+        "due_at": now_ms() + UNSENT_MS,
+    }
+
+
+def take(connection: Connection, project_id: str) -> list[Wake]:
+    """Marks the best queued runs of a project for a wake-up, no more than it has places free."""
+    sent = (runs.c.status == "queued") & (runs.c.wakes > 0)
+    busy = func.sum(case((runs.c.status == "running", 1), (sent, 1), else_=0))
+    unsent = func.sum(case(((runs.c.status == "queued") & (runs.c.wakes == 0), 1), else_=0))
+    live = runs.c.status.in_(("queued", "running"))
+    row = connection.execute(select(busy, unsent).where(runs.c.project_id == project_id, live)).one()
+    if not row[1]:
+        return []
+    places = connection.execute(select(projects.c.max_parallel).where(projects.c.id == project_id)).scalar_one()
+    free = places - int(row[0] or 0)
+    if free <= 0:
+        return []
+    best = (
+        select(runs.c.id)
+        .where(runs.c.project_id == project_id, runs.c.status == "queued", runs.c.wakes == 0)
+        .order_by(runs.c.priority.desc(), runs.c.created_at, runs.c.id)
+        .limit(free)
+    )
+    return mark(connection, list(connection.execute(best).scalars()))
+
+
+def mark(connection: Connection, run_ids: list[str]) -> list[Wake]:
+    """Counts one more wake-up for each of these queued runs and names them for the messages."""
+    if not run_ids:
+        return []
+    # 2, 4, 8 ... seconds, as far as the last interval: shifting is the one power both dialects share.
+    wait = case((runs.c.wakes >= 5, LAST_RESEND_MS), else_=FIRST_RESEND_MS * _power_of_two(runs.c.wakes))
+    moved = (
+        update(runs)
+        .where(runs.c.id.in_(run_ids), runs.c.status == "queued")
+        .values(wakes=runs.c.wakes + 1, due_at=now_ms() + wait)
+        .returning(runs.c.id)
+    )
+    ids = set(connection.execute(moved).scalars())
+    named = (
+        select(
+            runs.c.id, projects.c.title, tasks.c.key, tasks.c.title.label("task"), runs.c.agent_name, runs.c.priority
+        )
+        .join(projects, projects.c.id == runs.c.project_id)
+        .join(tasks, tasks.c.id == runs.c.task_id, isouter=True)
+        .where(runs.c.id.in_(ids))
+        .order_by(runs.c.priority.desc(), runs.c.created_at, runs.c.id)
+    )
+    return [
+        Wake(r.id, r.title, r.task if r.task == r.key or not r.key else f"{r.key}: {r.task}", r.agent_name, r.priority)
+        for r in connection.execute(named)
+    ]
+
+
+def _power_of_two(column: Any) -> Any:
+    return case(*((column == n, 2**n) for n in range(5)), else_=32)
