@@ -1,0 +1,1 @@
+"""Tests, in folders by what they cost: unit, contract, integration, crash."""

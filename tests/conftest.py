@@ -1,0 +1,150 @@
+"""What every test may ask for: real services, settings of its own, worker processes.
+
+Each xdist process has its own servers, so tests share nothing; `redis` is emptied and a database made anew per test.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests import services
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+    from orchestrator.settings import Settings
+    from tests.workers import WorkerProcess
+
+_numbers = count(1)
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting of the person who runs the tests reaches them."""
+    for name in [name for name in os.environ if name.startswith("OFFICINA_")]:
+        monkeypatch.delenv(name)
+    cached = sys.modules.get("orchestrator.settings")
+    if cached is not None:
+        cached.get_settings.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def short_folder() -> Iterator[Path]:
+    """A folder whose path leaves room for a socket's name."""
+    folder = Path(tempfile.mkdtemp(prefix="officina-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def redis_url(short_folder: Path) -> Iterator[str]:
+    """A Redis server of this test process, as Celery and the settings write its address."""
+    from orchestrator.stack.redis_server import RedisServer
+    from registry.errors import WrongUse
+
+    def start() -> Any:
+        try:
+            return server.start()
+        except WrongUse as error:
+            raise services.ServiceMissing(error.message) from error
+
+    server = RedisServer(short_folder / "redis")
+    assert server.take()
+    process = services.needed(start)
+    yield server.url
+    process.end(5)
+    server.release()
+
+
+@pytest.fixture
+def redis(redis_url: str) -> "Iterator[Redis]":
+    """A client of that server, which is empty."""
+    from redis import Redis
+
+    client = Redis.from_url(redis_url.replace("redis+socket://", "unix://"), decode_responses=True)
+    client.flushall()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def _postgres() -> Iterator[str]:
+    server = services.postgres()
+    yield services.needed(server.__enter__)
+    server.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def _migrated_postgres(_postgres: str, short_folder: Path) -> str:
+    return services.make_database(_postgres, "migrated", migrate_from=short_folder)
+
+
+@pytest.fixture
+def postgres_url(_postgres: str, _migrated_postgres: str) -> Iterator[str]:
+    """A migrated, empty PostgreSQL database for this test alone."""
+    name = f"test_{next(_numbers)}"
+    yield services.make_database(_postgres, name, template=_migrated_postgres)
+    services.drop_database(_postgres, name)
+
+
+@pytest.fixture(scope="session")
+def _migrated_sqlite(short_folder: Path) -> Path:
+    path = short_folder / "migrated.db"
+    services.migrate(f"sqlite:///{path}", short_folder)
+    return path
+
+
+@pytest.fixture
+def sqlite_url(_migrated_sqlite: Path, tmp_path: Path) -> Iterator[str]:
+    """A migrated, empty SQLite database for this test alone."""
+    path = tmp_path / "home" / "officina.db"
+    path.parent.mkdir(exist_ok=True)
+    shutil.copy(_migrated_sqlite, path)
+    yield f"sqlite:///{path}"
+    services.close_connections(f"sqlite:///{path}")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The test runs twice: on SQLite and on PostgreSQL."""
+    return str(request.getfixturevalue(f"{request.param}_url"))
+
+
+@pytest.fixture
+def settings(tmp_path: Path, sqlite_url: str) -> "Settings":
+    """Settings of a home of this test's own, with its SQLite database and no broker."""
+    from orchestrator.settings import Settings
+
+    return Settings(home=tmp_path / "home", _env_file=None)  # type: ignore[call-arg]
+
+
+@pytest.fixture
+def live_settings(tmp_path: Path, database_url: str, redis: "Redis", redis_url: str) -> "Settings":
+    """Settings with a database (each in turn) and an empty Redis: what a whole system needs."""
+    from orchestrator.settings import Settings
+
+    return Settings(home=tmp_path / "home", database_url=database_url, broker_url=redis_url, _env_file=None)  # type: ignore[call-arg]
+
+
+@pytest.fixture
+def worker_process(tmp_path: Path) -> "Iterator[Callable[..., WorkerProcess]]":
+    """Starts real worker processes: `worker_process(settings, LIMITS__LEASE_S="2")`; all are killed at the end."""
+    from tests.workers import WorkerProcess
+
+    started: list[WorkerProcess] = []
+
+    def start(settings: "Settings", **changed: str) -> "WorkerProcess":
+        worker = WorkerProcess(settings, tmp_path / f"worker-{len(started) + 1}.log", changed)
+        started.append(worker)
+        return worker
+
+    yield start
+    for worker in started:
+        worker.kill()

@@ -1,0 +1,48 @@
+"""Real worker processes for tests, each in a session of its own so that all of it can be killed."""
+
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+
+from orchestrator.settings import Settings
+from orchestrator.stack.processes import Process
+from tests.support import eventually
+from workers.commands.worker import worker_command, worker_environment
+
+_numbers = count(1)
+
+
+class WorkerProcess:
+    """A worker on the database and broker of `settings`; `changed` sets further `OFFICINA_` variables for it."""
+
+    def __init__(self, settings: Settings, log: Path, changed: Mapping[str, str]) -> None:
+        self.name = f"test-{next(_numbers)}"
+        self.log = log
+        environment = worker_environment(settings) | {f"OFFICINA_{name}": value for name, value in changed.items()}
+        self.process = Process(worker_command(settings, name=self.name, slots=8), log=log, env=environment)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def output(self) -> str:
+        """All it has printed."""
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def ready(self, seconds: float = 20) -> "WorkerProcess":
+        """Waits until it takes work."""
+        try:
+            eventually(lambda: " ready." in self.output or not self.process.running, seconds)
+        except AssertionError:
+            raise AssertionError(f"worker not ready within {seconds} s:\n{self.output}") from None
+        assert self.process.running, f"worker ended ({self.process.outcome}):\n{self.output}"
+        return self
+
+    def stop(self, grace_s: float = 30) -> None:
+        """Ends it as a supervisor would: SIGTERM, and SIGKILL after the grace."""
+        self.process.end(grace_s)
+
+    def kill(self) -> None:
+        """Ends it, and all it started, without a word of warning."""
+        self.process.kill()
