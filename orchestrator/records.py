@@ -157,6 +157,9 @@ class Checkpoint:
 
     run_id: str
     fence: int
+    #: Whose trace and desk are told; the rows are found by the run.
+    trace_id: str = ""
+    owner_id: str = "local"
     #: Number of this checkpoint row; None: a small write in the middle of a node, without a row of its own.
     number: int | None = None
     node_id: str | None = None

@@ -15,7 +15,7 @@ from orchestrator.store import events, signals
 from orchestrator.store.database import now_ms
 from orchestrator.store.sql import upsert
 from orchestrator.store.tables import calls, checkpoints, files, messages, runs, tasks
-from orchestrator.store.wakes import queued
+from orchestrator.store.wakes import Wake, queued, take
 from registry.errors import LeaseStale
 
 #: A snapshot of the whole state every so many checkpoints; in between only what changed.
@@ -37,8 +37,8 @@ def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int)
     return stale
 
 
-def park(connection: Connection, checkpoint: Checkpoint) -> bool:
-    """Writes a checkpoint that parks its run; True when it went back to `queued` at once.
+def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
+    """Writes a checkpoint that parks its run, and gives its place to whoever is next; returns the wake-ups to send.
 
     An answer may have come while the batch was finishing: the run row is locked first, here and by the answer, so one
     of the two sees the other.
@@ -61,8 +61,9 @@ def park(connection: Connection, checkpoint: Checkpoint) -> bool:
         connection.execute(update(runs).where(runs.c.id == checkpoint.run_id).values(queued("answer")))
     if task is not None:
         checkpoint.events.extend(_task_moved(connection, task, "queued" if again else waits.status))
+    ready = take(connection, _projects_of(connection, [checkpoint.run_id])[checkpoint.run_id])
     trace(connection, [checkpoint])
-    return again
+    return ready
 
 
 def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any]) -> bool:

@@ -1,0 +1,69 @@
+"""Where the engine writes: a port with two sides, the store here and lists in memory for `graph run`.
+
+`StoreJournal` writes a checkpoint in one transaction and, after its commit, tells whoever should look: wake-ups,
+followers of the trace, the desk.
+"""
+
+from typing import Protocol
+
+from orchestrator import desk, events, queue
+from orchestrator.records import Checkpoint
+from orchestrator.settings import Settings
+from orchestrator.store import checkpoints, endings, signals, wakes
+from orchestrator.store.committer import Committer
+from orchestrator.store.database import Database
+
+
+class Journal(Protocol):
+    """What the engine needs of its store."""
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Writes all of it or nothing.
+
+        Raises:
+            LeaseStale: the run is not the caller's any more.
+            Refused: a grant it would consume has been used.
+        """
+        ...
+
+    def was_refused(self, run_id: str, task_id: str | None, digest: str) -> bool:
+        """Whether a person said no to this very call before."""
+        ...
+
+    def open_decisions(self, project_id: str | None) -> int: ...
+
+
+class StoreJournal:
+    """The real side: one per worker process."""
+
+    def __init__(self, settings: Settings, database: Database) -> None:
+        self._settings = settings
+        self._database = database
+        self._committer = Committer(database, lease_ms=round(settings.limits.lease_s * 1000))
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        ready: list[wakes.Wake] = []
+        if checkpoint.ending is not None:
+            ready = self._database.write(lambda c: endings.end(c, checkpoint))
+        elif checkpoint.park is not None:
+            ready = self._database.write(lambda c: checkpoints.park(c, checkpoint))
+        else:
+            self._committer.save(checkpoint)
+        queue.send(self._settings, ready)
+        self._tell(checkpoint)
+
+    def was_refused(self, run_id: str, task_id: str | None, digest: str) -> bool:
+        with self._database.read() as connection:
+            return signals.was_refused(connection, task_id, run_id, digest)
+
+    def open_decisions(self, project_id: str | None) -> int:
+        if project_id is None:
+            return 0
+        with self._database.read() as connection:
+            return signals.open_decisions(connection, project_id)
+
+    def _tell(self, checkpoint: Checkpoint) -> None:
+        if checkpoint.events:
+            events.publish(self._settings, checkpoint.trace_id, checkpoint.events[-1].seq)
+        if checkpoint.signals or checkpoint.ending is not None:
+            desk.refresh(self._settings, checkpoint.owner_id)

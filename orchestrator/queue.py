@@ -1,0 +1,143 @@
+"""The Celery side of the orchestrator: one configuration for every process, and sending wake-ups by task name.
+
+A message is a hint: it is sent after the commit, never retried here, and a lost one costs time only, because the clock
+sends again what nobody claimed (settings and their reasons: spec reliability, B).
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.settings import Settings
+from orchestrator.store.wakes import Wake
+from registry.errors import OfficinaError
+
+if TYPE_CHECKING:
+    from celery import Celery
+
+log = logging.getLogger(__name__)
+
+RUN, ADVANCE = "officina.run", "officina.advance"
+QUEUE = "officina"
+#: Characters of a label in a message: enough to read, small enough for three copies in Redis.
+LABEL_CHARS = 80
+
+
+class NoBroker(OfficinaError):
+    """No broker is configured and no embedded stack runs."""
+
+    code = "no_broker"
+
+
+def configuration(settings: Settings) -> dict[str, Any]:
+    """Celery's settings; every process of one installation must use the same."""
+    redis = settings.redis
+    return {
+        "broker_url": settings.broker,
+        "result_backend": _backend(redis),
+        "task_serializer": "json",
+        "result_serializer": "json",
+        "accept_content": ["json"],
+        "result_accept_content": ["json"],
+        "task_default_queue": QUEUE,
+        "task_create_missing_queues": True,
+        # The message is a wake-up: the row's lease brings back what a dead worker held, not the broker.
+        "task_acks_late": False,
+        "task_reject_on_worker_lost": False,
+        "task_ignore_result": True,
+        "task_publish_retry": False,
+        "task_store_errors_even_if_ignored": False,
+        "result_expires": 24 * 3600,
+        "worker_prefetch_multiplier": 1,
+        "worker_disable_prefetch": settings.worker_pool == "prefork",
+        "worker_hijack_root_logger": False,
+        "worker_send_task_events": settings.monitor,
+        "task_send_sent_event": settings.monitor,
+        "worker_eta_task_limit": 100,
+        "worker_cancel_long_running_tasks_on_connection_loss": False,
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "broker_pool_acquire_timeout": 10,
+        "broker_transport_options": _transport(settings.broker),
+        "redis_socket_timeout": 15,
+        "redis_socket_connect_timeout": 5,
+        "redis_socket_keepalive": not (redis or "").startswith("unix"),
+        "redis_backend_health_check_interval": 25,
+        "enable_utc": True,
+        "timezone": "UTC",
+    }
+
+
+_senders: dict[str, "Celery"] = {}
+
+
+def _make_sender(broker: str, settings: Settings) -> "Celery":
+    from celery import Celery
+
+    app = Celery("officina-sender", set_as_current=False)
+    app.conf.update(configuration(settings))
+    # A sender must answer soon whatever the broker does: what it could not send, the clock will.
+    app.conf.broker_transport_options = _transport(broker) | {"socket_timeout": 2, "socket_connect_timeout": 2}
+    app.conf.broker_connection_timeout = 2
+    return app
+
+
+def sender(settings: Settings) -> "Celery":
+    """The application that sends.
+
+    Raises:
+        NoBroker: with both ways out.
+    """
+    if not settings.broker:
+        raise NoBroker("no broker: start the embedded stack with `officina up`, or set OFFICINA_BROKER_URL")
+    if settings.broker not in _senders:
+        _senders[settings.broker] = _make_sender(settings.broker, settings)
+    return _senders[settings.broker]
+
+
+def send(settings: Settings, wakes: Iterable[Wake]) -> int:
+    """Sends wake-ups after their rows are committed; returns how many went out. Never raises for the broker's sake."""
+    messages = [((w.run_id,), {"project": w.project, "task": w.task, "agent": w.agent}) for w in wakes]
+    return _publish(settings, RUN, messages)
+
+
+def advance(settings: Settings, project_id: str, title: str) -> bool:
+    """Wakes a project: someone should send what its rows have ready."""
+    return _publish(settings, ADVANCE, [((project_id,), {"project": title})]) == 1
+
+
+def _publish(settings: Settings, name: str, messages: Sequence[tuple[tuple[str, ...], dict[str, str]]]) -> int:
+    if not messages:
+        return 0
+    sent = 0
+    try:
+        app = sender(settings)
+        with app.producer_pool.acquire(block=True, timeout=5) as producer:
+            for args, labels in messages:
+                kwargs = {key: value[:LABEL_CHARS] for key, value in labels.items()}
+                app.send_task(name, args, kwargs, producer=producer, ignore_result=True, retry=False)
+                sent += 1
+    except Exception as error:  # kombu, redis and socket errors alike: the rows stand, the clock sends again
+        log.warning("wake-ups not sent (%d of %d): %s", len(messages) - sent, len(messages), error)
+    return sent
+
+
+def _backend(redis: str | None) -> str | None:
+    if redis is None:
+        return None
+    return "redis+socket://" + redis.removeprefix("unix://") if redis.startswith("unix://") else redis
+
+
+def _transport(broker: str | None) -> dict[str, Any]:
+    if not broker or broker.startswith("amqp"):
+        return {}
+    return {
+        # Longer than any job, so that it never causes a parallel run; recovery comes from leases.
+        "visibility_timeout": 1_800,
+        "unacked_restore_interval": 10,
+        "unacked_restore_throttle": 1,
+        "socket_timeout": 15,
+        "socket_connect_timeout": 5,
+        "health_check_interval": 25,
+        **({} if broker.startswith("redis+socket") else {"socket_keepalive": True}),
+    }
