@@ -55,7 +55,8 @@ class MessageRecord:
     body: dict[str, Json]
 
 
-CallStatus = Literal["asked", "started", "done"]
+#: `announced`: its tool.call is in the trace; `asked`: it waits for its signal; `started`: a once call may have happened.
+CallStatus = Literal["announced", "asked", "started", "done"]
 
 
 @dataclass
@@ -167,6 +168,7 @@ class Checkpoint:
     tokens: int = 0
     turns: int = 0
     running_ms: int = 0
+    backoffs: int = 0
     messages_count: int = 0
     window: Json = None
     #: Micro-USD spent since the last write.
@@ -237,6 +239,7 @@ class RunRecord:
     tokens: int = 0
     turns: int = 0
     running_ms: int = 0
+    backoffs: int = 0
     window: Json = None
     state: dict[str, Json] = field(default_factory=dict)
     input: Json = None

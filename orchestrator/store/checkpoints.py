@@ -5,7 +5,7 @@ runs of one process may share a transaction (`write` takes a list). Statements p
 one insert for each kind of row, then one counter and one insert per trace.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -33,7 +33,7 @@ def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int)
             stale.add(checkpoint.run_id)
     if good:
         append(connection, good)
-        trace(connection, good)
+        trace(connection, {c.run_id: c.events for c in good})
     return stale
 
 
@@ -59,10 +59,11 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     again = waits.waiting_on == "signals" and signals.any_closed(connection, waits.signal_ids)
     if again:
         connection.execute(update(runs).where(runs.c.id == checkpoint.run_id).values(queued("answer")))
+    lines = list(checkpoint.events)
     if task is not None:
-        checkpoint.events.extend(_task_moved(connection, task, "queued" if again else waits.status))
+        lines += _task_moved(connection, task, "queued" if again else waits.status)
     ready = take(connection, _projects_of(connection, [checkpoint.run_id])[checkpoint.run_id])
-    trace(connection, [checkpoint])
+    trace(connection, {checkpoint.run_id: lines})
     return ready
 
 
@@ -73,6 +74,7 @@ def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any])
         "tokens": checkpoint.tokens,
         "turns": checkpoint.turns,
         "running_ms": checkpoint.running_ms,
+        "backoffs": checkpoint.backoffs,
         "messages": checkpoint.messages_count,
         "window": checkpoint.window,
     }
@@ -107,13 +109,13 @@ def append(connection: Connection, batch: Sequence[Checkpoint]) -> None:
         _files(connection, checkpoint)
 
 
-def trace(connection: Connection, batch: Sequence[Checkpoint]) -> None:
-    """Appends the events: last, because every run of a project shares the counter."""
-    projects = _projects_of(connection, [c.run_id for c in batch if c.events])
+def trace(connection: Connection, lines: Mapping[str, Sequence[Event]]) -> None:
+    """Appends the events of these runs: last, because every run of a project shares the counter."""
+    projects = _projects_of(connection, [run_id for run_id, new in lines.items() if new])
     by_trace: dict[str, list[Event]] = {}
-    for checkpoint in batch:
-        if checkpoint.events:
-            by_trace.setdefault(projects[checkpoint.run_id], []).extend(checkpoint.events)
+    for run_id, new in lines.items():
+        if new:
+            by_trace.setdefault(projects[run_id], []).extend(new)
     for trace_id in sorted(by_trace):
         events.append(connection, trace_id, by_trace[trace_id])
 

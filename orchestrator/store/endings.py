@@ -47,11 +47,11 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[wakes.Wake]:
     if not checkpoints.move(connection, checkpoint, values):
         raise LeaseStale("the run was taken over or cancelled before it could end")
     checkpoints.append(connection, [checkpoint])
-    checkpoint.events.extend(signals.close_of_run(connection, [checkpoint.run_id]))
+    lines = [*checkpoint.events, *signals.close_of_run(connection, [checkpoint.run_id])]
     if task is not None and project.status not in PROJECT_ENDED:
-        checkpoint.events.extend(_close(connection, project, task, checkpoint, ending))
+        lines += _close(connection, project, task, checkpoint, ending)
     ready = wakes.take(connection, project.id) if project.status not in PROJECT_ENDED else []
-    checkpoints.trace(connection, [checkpoint])
+    checkpoints.trace(connection, {checkpoint.run_id: lines})
     return ready
 
 

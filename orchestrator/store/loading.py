@@ -40,6 +40,7 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
         tokens=row.tokens,
         turns=row.turns,
         running_ms=row.running_ms,
+        backoffs=row.backoffs,
         window=row.window,
     )
     if row.checkpoint == 0:

@@ -228,6 +228,8 @@ runs = Table(
     #: Model calls, for the turn limit of team agents.
     _count("turns"),
     _count("running_ms"),
+    #: Model calls in a row that ended in a back-off.
+    _count("backoffs"),
     #: Where the budget's window began: {steps, tokens, runningMs}.
     Column("window", JsonText),
     _count("cost_micro"),
@@ -294,7 +296,7 @@ calls = Table(
     #: The final input: what runs, what was shown, what the digest binds.
     Column("input", JsonText),
     Column("digest", Text),
-    #: `asked` (waits for its signal), `started` (a once call may have happened), `done`.
+    #: `announced`, `asked` (waits for its signal), `started` (a once call may have happened), `done`.
     Column("status", Text, nullable=False),
     Column("signal_id", Text),
     Column("outcome", Text),

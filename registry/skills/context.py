@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from registry.base import Json
 from registry.errors import SkillError
@@ -176,6 +176,42 @@ class Authority:
     signal_id: str | None = None
 
 
+@dataclass(frozen=True)
+class Question:
+    """What a skill wants to know from a person before it can answer."""
+
+    title: str
+    prompt: str
+    #: JSON Schema of the answer.
+    schema: dict[str, Json]
+    #: [{id, label}]
+    options: tuple[dict[str, str], ...] = ()
+
+
+class AskPerson(Exception):
+    """Control flow: raised by a skill; its run parks on the question, and the call runs again with the answer."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(question.prompt)
+        self.question = question
+
+
+class Control(Protocol):
+    """What a control tool may do to the run that calls it: queue work for a node of its graph."""
+
+    def queue(self, node_type: str, key: str, value: Json) -> None:
+        """Writes a queue key of the state.
+
+        Raises:
+            SkillError: `no_control_node` when the running graph has no such node; nothing is queued.
+        """
+        ...
+
+
+#: "No answer yet", where null is an answer: a rejection.
+NO_ANSWER: Any = object()
+
+
 @dataclass
 class SkillContext:
     """Everything one call may know and touch."""
@@ -188,10 +224,15 @@ class SkillContext:
     workspace: Workspace | None = None
     sandbox: Sandbox | None = None
     signals: Signals | None = None
+    control: Control | None = None
+    #: A person's answer to what this call asked with `AskPerson`; None is a rejection.
+    answer: Json = NO_ANSWER
     #: Set when the run, its project or its worker stops; looked at between chunks.
     cancelled: Callable[[], bool] = field(default=lambda: False)
     #: Seconds of running time the run still has.
     time_left: float = float("inf")
+    #: Epoch milliseconds; a virtual clock in rehearsed graphs.
+    now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     #: Writes an event of the trace (`file.written` ...).
     emit: Callable[[str, dict[str, Json]], None] = field(default=lambda _kind, _data: None)
     #: Called right before the first byte of a `once` call, with its effect; raising here means nothing ran.

@@ -14,7 +14,7 @@ from typing import Any
 from registry.base import Json
 from registry.errors import Detail, SkillError
 from registry.jsontext import compact, depth, digest
-from registry.skills.context import Authority, Deadline, SkillContext
+from registry.skills.context import AskPerson, Authority, Deadline, Question, SkillContext
 from registry.skills.skill import Skill
 
 log = logging.getLogger(__name__)
@@ -48,6 +48,8 @@ class SkillResult:
     details: list[Detail] = field(default_factory=list)
     duration_ms: int = 0
     pending: Pending | None = None
+    #: Set with the same code when the skill itself asks something.
+    question: Question | None = None
 
     def to_json(self) -> dict[str, Json]:
         result: dict[str, Json] = {"ok": self.ok, "durationMs": self.duration_ms}
@@ -130,6 +132,9 @@ class SkillRegistry:
         started = time.monotonic()
         try:
             result = self._invoke(name, arguments, context, authority)
+        except AskPerson as asking:
+            words = "a person has to answer first"
+            result = SkillResult(False, None, words, "approval_required", question=asking.question)
         except SkillError as error:
             result = SkillResult(False, None, error.message, error.code, error.retryable, details=error.details)
         except Exception:

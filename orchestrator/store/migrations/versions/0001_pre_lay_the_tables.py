@@ -199,6 +199,7 @@ def upgrade() -> None:
         sa.Column("tokens", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("turns", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("running_ms", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("backoffs", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("window", sa.Text(), nullable=True),
         sa.Column("cost_micro", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("cost_incomplete", sa.Boolean(), server_default=sa.false(), nullable=False),
