@@ -1,4 +1,4 @@
-"""What the engine asks of a model, and what it gets back. Real clients, the stand-in and scripted turns are alike here."""
+"""What the engine asks of a model, and what it gets back. Clients, stand-in and scripted turns are alike here."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -52,6 +52,8 @@ class Situation:
     results: list[ToolResult] = field(default_factory=list)
     #: A closing call: no tool can be called, words are wanted.
     closing: bool = False
+    #: The skill that calls the model from inside; then `turn` counts that skill's calls. None: the run itself.
+    skill: str | None = None
 
 
 @dataclass(frozen=True)
