@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from orchestrator.states import RunStatus, WaitingOn
 from registry.base import Json
+from registry.permissions import Gate, Mode
 
 #: Sentinel of "not given", where None is a value.
 UNSET: Any = object()
@@ -230,8 +231,8 @@ class RunRecord:
     rehearsal: bool = False
     task: TaskFacts | None = None
     parent_id: str | None = None
-    mode: str | None = None
-    permissions: dict[str, Json] = field(default_factory=dict)
+    mode: Mode | None = None
+    permissions: dict[str, Gate] = field(default_factory=dict)
     approvals: str = "park"
     checkpoint: int = 0
     node_id: str | None = None
@@ -241,6 +242,8 @@ class RunRecord:
     running_ms: int = 0
     backoffs: int = 0
     window: Json = None
+    cost_micro: int = 0
+    cost_incomplete: bool = False
     state: dict[str, Json] = field(default_factory=dict)
     input: Json = None
     resume: Json = None

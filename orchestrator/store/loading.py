@@ -42,6 +42,8 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
         running_ms=row.running_ms,
         backoffs=row.backoffs,
         window=row.window,
+        cost_micro=row.cost_micro,
+        cost_incomplete=row.cost_incomplete,
     )
     if row.checkpoint == 0:
         if task is not None:

@@ -100,6 +100,10 @@ class Workspace(Protocol):
 
     def exists(self, path: str) -> bool: ...
 
+    def write_output(self, run_id: str, call_id: str, text: str) -> str:
+        """Keeps a text that was too long for the model, where no skill can write; returns its path."""
+        ...
+
     def lock(self, path: str, *, seconds: float = 10) -> AbstractContextManager[None]:
         """Holds the path against other calls that write it."""
         ...
@@ -235,8 +239,8 @@ class SkillContext:
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     #: Writes an event of the trace (`file.written` ...).
     emit: Callable[[str, dict[str, Json]], None] = field(default=lambda _kind, _data: None)
-    #: Called right before the first byte of a `once` call, with its effect; raising here means nothing ran.
-    begin: Callable[[], None] = field(default=lambda: None)
+    #: Called with the `Checked` call right before it runs; raising a `SkillError` here means nothing ran.
+    begin: Callable[[Any], None] = field(default=lambda _checked: None)
     #: Set by invoke: when the call must be over.
     deadline: Deadline = field(default_factory=lambda: Deadline(float("inf")))
 

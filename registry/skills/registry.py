@@ -152,7 +152,7 @@ class SkillRegistry:
             return refusal
         context.deadline = Deadline(min(call.skill.timeout_s, context.time_left))
         context.check()
-        context.begin()
+        context.begin(call)
         made = call.skill.run(call.input, context)
         output = call.skill.output.canonical(made) if call.skill.output else made
         try:

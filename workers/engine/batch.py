@@ -1,0 +1,300 @@
+"""A batch of tool calls under execution.
+
+A batch can be left and come back to: what is done stands in its call rows, what waits for a person has its signal, what
+was started and not finished is unknown. Nothing that finished runs twice.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from orchestrator.records import CallRecord, FileRecord, SignalRecord
+from registry.base import Json
+from registry.errors import LeaseStale, Refused, SkillError
+from registry.graph.model import Generate, ToolCall
+from registry.jsontext import compact
+from registry.skills.context import NO_ANSWER, Authority, Caller, SkillContext
+from registry.skills.registry import Checked, Pending, SkillResult
+from workers.engine import asking, results
+from workers.engine.calls import Call
+from workers.engine.control import QueueKeys
+from workers.engine.results import Result
+from workers.engine.session import Session, clip
+
+#: Tools that queue work for a node: run first, in call order, so that the queue has the order of the calls.
+CONTROL_TOOLS = frozenset({"map", "wait", "agents_spawn", "agents_handoff"})
+
+
+class Batch:
+    """One execution of a batch, from wherever its rows say it stands."""
+
+    def __init__(self, session: Session, node: ToolCall, todo: list[Call], concurrency: str) -> None:
+        self.session = session
+        self.node = node
+        self.calls = todo
+        self.sequential = concurrency == "sequential"
+        #: Signals this batch waits for, once it has run as far as it can.
+        self.asked: list[str] = []
+        self._allowed = self._offered()
+        self._gated: dict[str, SkillResult] = {}
+        self._flushed = bool(session.calls)
+
+    def run(self) -> None:
+        """Runs every call that can run now."""
+        for call in self.calls:
+            if call.id not in self.session.calls:
+                self._announce(call)
+        todo = [c for c in self.calls if not self._done(c)]
+        if self.sequential:
+            self._one_by_one(todo)
+        else:
+            self._at_once(todo)
+        self._ask(todo)
+
+    def entries(self) -> list[dict[str, Json]]:
+        """`$output.results`, in call order."""
+        return [self.session.calls[c.id].result for c in self.calls]
+
+    def _one_by_one(self, todo: list[Call]) -> None:
+        for call in todo:
+            self._run(call)
+            if not self._done(call):  # it waits for a person, and so do those after it
+                return
+
+    def _at_once(self, todo: list[Call]) -> None:
+        first = [c for c in todo if c.name in CONTROL_TOOLS]
+        rest = [c for c in todo if c.name not in CONTROL_TOOLS]
+        for call in first:
+            self._run(call)
+        if len(rest) == 1:
+            self._run(rest[0])
+        elif rest:
+            with ThreadPoolExecutor(min(self.session.limits.tool_threads, len(rest)), "tool") as pool:
+                for _ in pool.map(self._run, rest):
+                    pass
+
+    def _run(self, call: Call) -> None:
+        """One call as far as it goes: to its result, or to the question that has to be answered first."""
+        known = self.session.calls.get(call.id)
+        signal = self.session.signals.get(known.signal_id) if known and known.signal_id else None
+        if known is not None and known.status == "started":
+            self._after_crash(call, known)
+        elif signal is not None:
+            self._answered(call, signal)
+        else:
+            self._invoke(call, None)
+
+    def _invoke(self, call: Call, signal: SignalRecord | None) -> None:
+        context = self._context(call, signal)
+        authority = None
+        if signal is not None and signal.kind == "decision":
+            authority = Authority(signal.digest, signal.id)
+        elif self._must_approve(call) and (pending := self._forced(call, context)):
+            self._gate(call, SkillResult(False, code="approval_required", pending=pending))
+            return
+        result = self.session.tools.registry.invoke(call.name, call.args, context, authority)
+        if result.code == "approval_required":
+            self._gate(call, result)
+            return
+        self._finish(call, results.of(result), signal)
+
+    def _answered(self, call: Call, signal: SignalRecord) -> None:
+        said = asking.verdict(signal)
+        if said == "open":
+            return
+        if said in ("approved", "answered"):
+            self._invoke(call, signal)
+        else:
+            self.session.use(signal, "none" if signal.status == "expired" else "succeeded")
+            self._finish(call, results.rejected(asking.why_not(signal)), None)
+
+    def _after_crash(self, call: Call, known: CallRecord) -> None:
+        """A once call that was started: unknown; where a person had to be asked, they are asked whether to repeat."""
+        context = self._context(call, None)
+        pending = self._forced(call, context)
+        if pending is not None and known.signal_id is not None:
+            again = asking.decision(self.session, call, pending, again=True)
+            self._raise(call, again, pending.digest)
+            return
+        self._finish(call, results.unknown(call), None)
+
+    def _gate(self, call: Call, result: SkillResult) -> None:
+        pending = result.pending
+        if pending is not None:
+            run, task = self.session.record, self.session.record.task
+            if self.session.services.journal.was_refused(run.id, task.id if task else None, pending.digest):
+                words = "denied: a person said no to this very call before; do not try it again"
+                self._finish(call, results.rejected(words), None)
+                return
+        with self.session.lock:
+            self._gated[call.id] = result
+
+    def _ask(self, todo: list[Call]) -> None:
+        """Raises the questions of this batch together, in call order."""
+        room = self.session.limits.open_decisions_per_project
+        room -= self.session.services.journal.open_decisions(self.session.record.project_id) if self._gated else 0
+        for call in todo:
+            known = self.session.calls.get(call.id)
+            if call.id in self._gated:
+                result = self._gated[call.id]
+                if result.pending is None:
+                    self._raise(call, asking.question(self.session, call, result), None)
+                elif room <= 0:
+                    words = "quota: too many calls of this project wait for a person already"
+                    self._finish(call, Result("denied", words, True, "quota", ("denied",)), None)
+                else:
+                    room -= 1
+                    schema = self.node.approve.resume_schema if self.node.approve and self._must_approve(call) else None
+                    signal = asking.decision(self.session, call, result.pending, schema=schema)
+                    self._raise(call, signal, result.pending.digest)
+            elif known is not None and known.status == "asked" and known.signal_id not in self.asked:
+                self.asked.append(str(known.signal_id))
+            elif known is None or known.status == "announced":
+                self._keep(call, "announced")
+
+    def _raise(self, call: Call, signal: SignalRecord, digest: str | None) -> None:
+        with self.session.lock:
+            self.session.raise_signal(signal)
+            self._keep(call, "asked", digest=digest, signal_id=signal.id)
+            self.asked.append(signal.id)
+
+    def _finish(self, call: Call, result: Result, signal: SignalRecord | None) -> None:
+        """Records an outcome; what is not pure is written at once, unless the batch ends with it anyway."""
+        with self.session.lock:
+            if signal is not None:
+                self.session.use(signal) if signal.execution == "none" else None
+                self.session.settle(signal, "succeeded" if not result.is_error else "failed")
+            results.tell(self.session, call, result)
+            started = self.session.calls.get(call.id)
+            self._keep(call, "done", outcome=result.outcome, result=result.entry(call), duration=result.duration_ms)
+            if started is not None and started.status == "started" and not all(map(self._done, self.calls)):
+                self._flush()
+
+    def _begin(self, call: Call, checked: Checked, signal: SignalRecord | None) -> None:
+        """Intent before effect: the mark, the look at the fence and the use of the grant are one transaction."""
+        if checked.skill.effect_of(checked.input) != "once":
+            return
+        with self.session.lock:
+            if signal is not None:
+                self.session.use(signal, "started")
+            self._keep(call, "started", digest=checked.digest, signal_id=signal.id if signal else None)
+            self._flush()
+
+    def _flush(self) -> None:
+        """Writes what the batch has so far; calls that are announced and not done are named, so as to be so once."""
+        for call in self.calls:
+            if call.id not in self.session.calls:
+                self._keep(call, "announced")
+        try:
+            self.session.save(numbered=False)
+        except (LeaseStale, Refused) as error:
+            self.session.stopped.set()
+            self.session.lost = error
+            raise SkillError("cancelled", f"nothing was done: {error.message}") from None
+
+    def _keep(
+        self,
+        call: Call,
+        status: str,
+        *,
+        digest: str | None = None,
+        signal_id: str | None = None,
+        outcome: str | None = None,
+        result: Json = None,
+        duration: int | None = None,
+    ) -> None:
+        before = self.session.calls.get(call.id)
+        self.session.keep_call(
+            CallRecord(
+                id=call.id,
+                node_id=str(self.session.node_id),
+                step=self.session.steps,
+                position=call.position,
+                name=call.name,
+                input=call.args,
+                status=status,  # type: ignore[arg-type]
+                digest=digest or (before.digest if before else None),
+                signal_id=signal_id or (before.signal_id if before else None),
+                outcome=outcome,
+                result=result,
+                duration_ms=duration,
+            )
+        )
+
+    def _announce(self, call: Call) -> None:
+        """The `tool.call` of a call: all of a batch first, in call order."""
+        skill = self.session.tools.registry.find(call.name)
+        operations: list[str] = []
+        effect = None
+        if skill is not None:
+            operations = [] if callable(skill.operations) else sorted(skill.operations)
+            effect = None if callable(skill.effect) else skill.effect
+        shown = call.args if self._fits(call.args) else clip(compact(call.args), results.EVENT_BYTES)
+        about = {"toolCallId": call.id, "name": call.name, "input": shown, "operations": operations}
+        self.session.emit("tool.call", **about, effect=effect)
+
+    def _fits(self, value: Json) -> bool:
+        return len(compact(value)) <= 3 * results.EVENT_BYTES
+
+    def _done(self, call: Call) -> bool:
+        known = self.session.calls.get(call.id)
+        return known is not None and known.status == "done"
+
+    def _must_approve(self, call: Call) -> bool:
+        return self.node.approve is not None and call.name in self.node.approve.tools
+
+    def _forced(self, call: Call, context: SkillContext) -> Pending | None:
+        """What a decision about this call would show, whatever its gate says; None when its input is no good."""
+        try:
+            checked = self.session.tools.registry.check(call.name, call.args, context)
+        except SkillError:
+            return None
+        reason = self.node.approve.reason if self.node.approve else None
+        operation = next(iter(checked.operations), None)
+        return Pending(checked.skill.name, checked.canonical, checked.digest, operation, reason or "the graph says so")
+
+    def _offered(self) -> frozenset[str]:
+        """Calls of the model may use what the answering node offered; hand-written calls any tool of the run set."""
+        if not self.node.answers_model:
+            return self.session.tools.names
+        reference = self.session.output_ref
+        answered = reference.get("node") if isinstance(reference, dict) else None
+        node = self.session.graph.nodes.get(str(answered))
+        return self.session.tools.offered(node if isinstance(node, Generate) else None)
+
+    def _context(self, call: Call, signal: SignalRecord | None) -> SkillContext:
+        session, record = self.session, self.session.record
+        caller = Caller(
+            kind="run",
+            owner_id=record.owner_id,
+            project_id=record.project_id,
+            task_id=record.task.id if record.task else None,
+            run_id=record.id,
+            agent_id=session.agent.id,
+            agent_name=session.agent.name,
+            call_id=call.id,
+            tier=session.agent.tier,
+        )
+        asked = signal is not None and signal.kind == "question"
+        return SkillContext(
+            caller=caller,
+            policy=session.policy,
+            allowed=self._allowed,
+            workspace=session.services.workspace(record),
+            sandbox=session.services.sandbox(record),
+            signals=session.services.signals(record),
+            control=QueueKeys(session),
+            answer=_payload(signal) if asked and signal else NO_ANSWER,
+            cancelled=session.stopped.is_set,
+            now_ms=session.services.now_ms,
+            emit=self._emit,
+            begin=lambda checked: self._begin(call, checked, signal),
+        )
+
+    def _emit(self, kind: str, data: dict[str, Json]) -> None:
+        self.session.emit(kind, **data)
+        if kind == "file.written":
+            self.session.keep_file(FileRecord(data["path"], data["bytes"], data["sha256"], data.get("skill")))
+
+
+def _payload(signal: SignalRecord) -> Json:
+    """The answer a question got; a rejection and an expiry are both none."""
+    return None if signal.rejected or signal.status != "answered" else signal.answer

@@ -1,0 +1,88 @@
+"""How a run ends: completed with an output, failed with a code, cancelled with a reason. One transaction each."""
+
+from orchestrator.records import Checkpoint, Ending, Event, RunRecord
+from registry.base import Json
+from registry.errors import RunFailure
+from registry.jsontext import compact
+from workers.engine.history import close_open_calls
+from workers.engine.services import Services
+from workers.engine.session import Session, clip
+
+
+def complete(session: Session, output: Json) -> None:
+    """Ends the run as completed.
+
+    Raises:
+        RunFailure: `empty_output` of a team agent that said nothing and wrote nothing.
+    """
+    value = _task_output(session, output)
+    missing = _missing_deliverables(session)
+    if session.is_team_run and not _says_something(value) and len(missing) == len(_deliverables(session)):
+        raise RunFailure("empty_output", "the agent ended without an answer and without a file")
+    close_open_calls(session)
+    session.emit("output", output=output, text=clip(value if isinstance(value, str) else compact(value), 16_000))
+    session.emit(
+        "run.completed",
+        steps=session.steps,
+        tokens=session.tokens,
+        costUsd=session.spent_micro / 1_000_000,
+        costIncomplete=True if session.cost_incomplete else None,
+    )
+    note = f"deliverables not found: {', '.join(missing)}" if missing else None
+    session.final = output
+    session.save(ending=Ending("completed", output=value, note=note))
+    session.status = "completed"
+
+
+def fail(session: Session, failure: RunFailure) -> None:
+    """Ends the run as failed; the event names code, message and node."""
+    close_open_calls(session)
+    session.emit("run.failed", code=failure.code, message=failure.message, **failure.data)
+    error = {"code": failure.code, "message": failure.message, "node": session.node_id, **failure.data}
+    session.save(ending=Ending("failed", error=error))
+    session.status, session.code = "failed", failure.code
+
+
+def cancel(session: Session, reason: str, *, code: str | None = None) -> None:
+    """Ends the run as cancelled by a person's answer."""
+    close_open_calls(session)
+    session.emit("run.cancelled", reason=reason, code=code)
+    session.save(ending=Ending("cancelled", error={"code": code or "cancelled", "message": reason}))
+    session.status, session.code = "cancelled", code
+
+
+def refuse(record: RunRecord, services: Services, message: str) -> None:
+    """Fails a run whose definition cannot even be read, at 0 steps."""
+    data: dict[str, Json] = {"code": "agent_invalid", "message": message[:4000]}
+    services.journal.save(
+        Checkpoint(
+            record.id,
+            record.fence,
+            trace_id=record.project_id or "",
+            owner_id=record.owner_id,
+            events=[Event("run.failed", data, record.task.id if record.task else None, record.id, record.agent_id)],
+            ending=Ending("failed", error=data),
+        )
+    )
+
+
+def _task_output(session: Session, output: Json) -> Json:
+    """A task's output is its run's text, or its JSON when the graph ends with a value."""
+    if isinstance(output, dict) and output.get("role") == "assistant" and "content" in output:
+        return output["content"]
+    return output
+
+
+def _says_something(value: Json) -> bool:
+    return bool(value.strip()) if isinstance(value, str) else value is not None
+
+
+def _deliverables(session: Session) -> list[str]:
+    return session.record.task.deliverables if session.record.task and not session.is_child else []
+
+
+def _missing_deliverables(session: Session) -> list[str]:
+    workspace = session.services.workspace(session.record)
+    if workspace is None:
+        return []
+    return [path for path in _deliverables(session) if not workspace.exists(path)]

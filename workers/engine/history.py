@@ -1,0 +1,38 @@
+"""The tool-calls invariant: every call of an assistant message has its tool message before the model is asked again."""
+
+from orchestrator.records import CallRecord
+from registry.base import Json
+from workers.engine.session import Session
+
+#: What an open call is told when its run ends before anyone ran it.
+UNRUN = "skipped: the run ended before this call was run"
+
+
+def open_calls(messages: list[dict[str, Json]]) -> list[dict[str, Json]]:
+    """Calls of assistant messages that lack a tool message, in order."""
+    answered = {m["toolCallId"] for m in messages if m["role"] == "tool"}
+    return [c for m in messages for c in m.get("toolCalls") or [] if c["id"] not in answered]
+
+
+def close_open_calls(session: Session) -> None:
+    """Gives every open call a stub result, so that a thread can go on from this history."""
+    for key in sorted(session.tools.history_keys):
+        for call in open_calls(session.state.get(key) or []):
+            done = session.calls.get(call["id"])
+            _stub(session, key, call, done if done is not None and done.status == "done" else None)
+
+
+def _stub(session: Session, key: str, call: dict[str, Json], done: CallRecord | None) -> None:
+    """A call that ran, though its batch never reached the barrier, keeps its own result."""
+    content = UNRUN if done is None else str(done.result.get("result", ""))
+    session.append({"role": "tool", "toolCallId": call["id"], "name": call["name"], "content": content}, history=key)
+    if done is None:
+        session.emit(
+            "tool.result",
+            toolCallId=call["id"],
+            name=call["name"],
+            outcome="skipped",
+            isError=False,
+            output=UNRUN,
+            durationMs=0,
+        )

@@ -1,0 +1,150 @@
+"""The loop: execute a node, choose an edge, look at the budget, go on; until the run parks or ends (spec: engine 5.3).
+
+`drive` never raises for what a run does: a failure ends the run, a lost lease ends only this worker's part in it.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from orchestrator.records import RunRecord
+from registry.agents import AgentDefinition
+from registry.errors import LeaseStale, OfficinaError, Refused, RunFailure
+from registry.graph.edges import choose
+from registry.graph.expressions import ExpressionError, Slots, evaluate_value
+from registry.graph.model import Assign, End, Generate, Goto, Interrupt, Start, ToolCall
+from workers.engine import budget, ending
+from workers.engine.nodes import generate, interrupt, plain, start, tools
+from workers.engine.outcome import Done, Outcome, Parked
+from workers.engine.services import Services
+from workers.engine.session import Session
+
+log = logging.getLogger(__name__)
+
+HANDLERS: dict[type, Callable[[Session, Any], Outcome]] = {
+    Start: start.begin,
+    Generate: generate.generate,
+    ToolCall: tools.call_tools,
+    Assign: plain.assign,
+    Goto: plain.goto,
+    Interrupt: interrupt.interrupt,
+}
+
+
+def drive(record: RunRecord, services: Services, attach: Callable[[Session], None] = lambda _: None) -> Session | None:
+    """Carries a claimed run on until it parks, ends, or is lost.
+
+    Args:
+        attach: told the session before it begins, so that a worker can stop it.
+
+    Returns:
+        The session as it stands, None when the definition did not even make one.
+    """
+    try:
+        agent = AgentDefinition.model_validate(record.definition)
+        session = Session(record, agent, services)
+    except ValueError as error:
+        ending.refuse(record, services, f"definition_shape: {error}")
+        return None
+    attach(session)
+    try:
+        _walk(session)
+    except LeaseStale as error:
+        log.info("run %s lost: %s", record.id, error.message)
+    except Refused as error:
+        log.warning("run %s stopped: %s", record.id, error.message)
+    return session
+
+
+def _walk(session: Session) -> None:
+    try:
+        if session.node_id is None:
+            _begin(session)
+        question = budget.answered(session)
+        if question is not None and not _continue(session, question):
+            return
+        while _step(session):
+            if session.stopped.is_set():
+                return
+    except RunFailure as failure:
+        ending.fail(session, failure)
+    except OfficinaError:
+        raise
+    except Exception as error:
+        log.exception("run %s failed on our side", session.record.id)
+        ending.fail(session, RunFailure("internal", f"a fault on our side: {type(error).__name__}"))
+
+
+def _begin(session: Session) -> None:
+    """The state at the start, and the definition's last check before anything is spent."""
+    faults = session.services.check(session.record.definition)
+    if faults:
+        raise RunFailure("agent_invalid", "; ".join(faults)[:4000])
+    carried = dict(session.state)
+    try:
+        only_input = Slots(input=session.input)
+        initial = {key: evaluate_value(v, only_input) for key, v in session.agent.state.initial.items()}
+    except ExpressionError as error:
+        raise RunFailure(error.code, error.message) from None
+    for key, value in (initial | carried).items():
+        session.write(key, value)
+    session.node_id = session.graph.start_id
+
+
+def _continue(session: Session, question: Any) -> bool:
+    """Acts on a budget answer; False when the run ended with it or still waits."""
+    if question.status == "open":
+        return True
+    if question.status == "expired":
+        raise RunFailure("signal_expired", "nobody answered the budget question in time")
+    if budget.renew(session, question):
+        return True
+    ending.cancel(session, "a person stopped the run at its budget", code="budget_exceeded")
+    return False
+
+
+def _step(session: Session) -> bool:
+    """Executes one node; False when the run parked or ended."""
+    node_id = str(session.node_id)
+    node = session.graph.nodes[node_id]
+    if isinstance(node, End):
+        ending.complete(session, start.final_output(session, node))
+        return False
+    handler = HANDLERS.get(type(node))
+    if handler is None:
+        raise RunFailure("agent_invalid", f"node {node_id!r}: {node.type} cannot be executed by this release")
+    outcome = handler(session, node)
+    if session.lost is not None:
+        raise session.lost
+    if isinstance(outcome, Parked):
+        _park(session, outcome)
+        return False
+    return _leave(session, node_id, node, outcome)
+
+
+def _leave(session: Session, node_id: str, node: Any, done: Done) -> bool:
+    session.steps += 1
+    session.emit("node.completed", type=node.type, step=session.steps)
+    session.calls = {}
+    if not done.resumed and not isinstance(node, Goto):
+        session.resume = None
+    target = done.target or choose(session.graph, node_id, session.slots())
+    if target is None:
+        raise RunFailure("no_matching_edge", f"no edge out of node {node_id!r} matches")
+    session.node_id = target
+    if not isinstance(session.graph.nodes[target], End):
+        with session.node(node_id):
+            park = budget.check(session, target)
+        if park is not None:
+            _park(session, Parked(park))
+            return False
+        if done.durable:
+            session.save()
+    return True
+
+
+def _park(session: Session, parked: Parked) -> None:
+    park = parked.park
+    session.emit("run.parked", status=park.status, on=park.waiting_on)
+    session.save(park=park)
+    session.status = park.status

@@ -1,0 +1,234 @@
+"""`llm:generate`: one model call, one assistant message."""
+
+import json
+from collections.abc import Iterable
+
+import jsonschema
+import referencing
+
+from orchestrator.records import UNSET, Park
+from registry.base import Json
+from registry.errors import RunFailure
+from registry.graph import expressions
+from registry.graph.model import Generate, ModelRef
+from registry.ids import new_id
+from workers.engine import prompts, restore
+from workers.engine.history import open_calls
+from workers.engine.outcome import Done, Outcome, Parked
+from workers.engine.session import Session
+from workers.models.model import ModelFault, Reply, Request, Situation, ToolCall
+
+#: Milliseconds a run waits after a model that keeps failing: the quick retries are the client's.
+BACKOFFS_MS = (30_000, 120_000, 600_000)
+#: Keys of `$output` a structured answer cannot take.
+RESERVED = ("finishReason", "text", "toolCalls")
+
+
+def generate(session: Session, node: Generate) -> Outcome:
+    """Asks the model with the node's history and appends what it says.
+
+    Raises:
+        RunFailure: `missing_tool_results`, `messages_path`, `model_failed`, `output_invalid`, `budget_exceeded`.
+    """
+    key = expressions.compile(node.messages).state_key or "messages"
+    history = _history(session, key)
+    _refuse_open_calls(session, history)
+    closing = session.is_team_run and session.turns >= session.limits.agent_turns
+    try:
+        reply = _ask(session, node, key, closing=closing)
+        structured = _structured(session, node, key, reply)
+    except ModelFault as fault:
+        return _failed(session, fault)
+    session.backoffs = 0
+    if structured is not None:
+        reply, value = structured
+        body = _say(session, key, reply, closing=closing)
+        session.output_ref = None
+        session.output = restore.answer(body) | {
+            "structured": value,
+            **{k: v for k, v in value.items() if k not in RESERVED},
+        }
+        return Done(durable=True)
+    body = _say(session, key, reply, closing=closing)
+    session.output, session.output_ref = restore.answer(body), {"message": session.messages, "node": session.node_id}
+    if closing and (reply.calls or not reply.text.strip()):
+        limit = session.limits.agent_turns
+        raise RunFailure(
+            "budget_exceeded",
+            f"the agent used its {limit} turns and did not end with an answer",
+            kind="turns",
+            limit=limit,
+            used=session.turns,
+        )
+    return Done(durable=True)
+
+
+def _history(session: Session, key: str) -> list[dict[str, Json]]:
+    found = session.state.get(key, [])
+    if not isinstance(found, list):
+        raise RunFailure("messages_path", f"$state.{key} is no list of messages")
+    return found
+
+
+def _refuse_open_calls(session: Session, history: list[dict[str, Json]]) -> None:
+    missing = open_calls(history)
+    if missing:
+        names = ", ".join(f"{c['id']} ({c['name']})" for c in missing)
+        words = f"node {session.node_id!r} would call the model while these calls have no result: {names}"
+        raise RunFailure("missing_tool_results", words)
+
+
+def _ask(session: Session, node: Generate, key: str, *, closing: bool, extra: Iterable[Json] = ()) -> Reply:
+    """One call; its tokens and money count whatever comes of the answer."""
+    model, fallback = _models(session, node)
+    names = frozenset() if closing else session.tools.offered(node)
+    request = Request(
+        tier=session.agent.tier,
+        model=model,
+        fallback=fallback,
+        generation=_generation(session, node),
+        system=prompts.system(session, node),
+        messages=[*_history(session, key), *extra, *prompts.notes(session, closing=closing)],
+        tools=session.tools.described(names, session.limits.tools_per_request),
+        output=node.output,
+        timeout_s=session.services.model_timeout_s,
+        cancelled=session.stopped.is_set,
+        situation=_situation(session, closing=closing),
+    )
+    reply = session.services.model(session.record).generate(request)
+    session.turns += 1
+    session.tokens += reply.usage.total
+    session.spend(reply.cost_micro)
+    session.emit(
+        "think",
+        model=reply.model,
+        text=(reply.reasoning or "")[:16_000],
+        toolCount=len(request.tools),
+        finishReason=reply.finish_reason,
+        usage=reply.usage.to_json(),
+        costUsd=None if reply.cost_micro is None else reply.cost_micro / 1_000_000,
+        costIncomplete=True if reply.cost_micro is None else None,
+        durationMs=reply.duration_ms,
+        closing=True if closing else None,
+        standIn=True if reply.stand_in else None,
+    )
+    return reply
+
+
+def _say(session: Session, key: str, reply: Reply, *, closing: bool) -> dict[str, Json]:
+    body: dict[str, Json] = {"role": "assistant", "content": reply.text, "finishReason": reply.finish_reason}
+    if reply.calls and not closing:
+        body["toolCalls"] = [_call(session, call) for call in reply.calls]
+        body["finishReason"] = "tool-calls"
+    if reply.reasoning:
+        body["reasoning"] = reply.reasoning
+    body["usage"] = reply.usage.to_json()
+    session.append(body, history=key)
+    return body
+
+
+def _call(session: Session, call: ToolCall) -> dict[str, Json]:
+    """A call as it is stored: under its dotted name, with an id no other call of the run has."""
+    known = session.tools.registry.find(call.name)
+    call_id = call.id if call.id and call.id not in session.call_ids else f"call_{new_id()}"
+    session.call_ids.add(call_id)
+    return {"id": call_id, "name": known.name if known else call.name, "args": call.arguments}
+
+
+def _structured(session: Session, node: Generate, key: str, reply: Reply) -> tuple[Reply, dict[str, Json]] | None:
+    """The checked answer of a structured node; one more call with the fault when the first does not fit."""
+    if node.output is None or reply.calls:
+        return None
+    value, fault = _fits(node.output, reply.text)
+    if fault is None:
+        return reply, value
+    _say(session, key, reply, closing=False)
+    words = f"That does not fit the schema: {fault}. Answer again with only the JSON."
+    session.append({"role": "assistant", "kind": "note", "content": words}, history=key)
+    again = _ask(session, node, key, closing=False)
+    value, fault = _fits(node.output, again.text)
+    if fault is not None:
+        _say(session, key, again, closing=False)
+        raise RunFailure("output_invalid", f"the model's answer does not fit the schema: {fault}")
+    return again, value
+
+
+def _fits(schema: dict[str, Json], text: str) -> tuple[dict[str, Json], str | None]:
+    try:
+        value = json.loads(_unfenced(text))
+    except (ValueError, RecursionError) as error:
+        return {}, f"it is no JSON ({error})"
+    validator = jsonschema.Draft202012Validator(schema, registry=referencing.Registry())
+    fault = next(iter(validator.iter_errors(value)), None)
+    if fault is not None:
+        return {}, f"{fault.json_path}: {fault.message[:300]}"
+    return (value, None) if isinstance(value, dict) else ({"value": value}, None)
+
+
+def _unfenced(text: str) -> str:
+    """The whole text, or what stands in its first fenced block."""
+    parts = text.split("```")
+    if len(parts) < 3 or text.lstrip()[:1] in "{[":
+        return text
+    return parts[1].removeprefix("json").strip()
+
+
+def _failed(session: Session, fault: ModelFault) -> Parked:
+    """A fault that may pass parks the run on a back-off; it holds no worker meanwhile."""
+    if not fault.passing or session.backoffs >= len(BACKOFFS_MS):
+        raise RunFailure(fault.code, fault.message)
+    wait = BACKOFFS_MS[session.backoffs]
+    if fault.retry_after is not None:
+        wait = max(wait, round(fault.retry_after * 1000))
+    session.backoffs += 1
+    return Parked(Park("waiting", "backoff", due_in_ms=wait))
+
+
+def _models(session: Session, node: Generate) -> tuple[str | None, tuple[str, ...]]:
+    chosen = node.model if node.model is not None else session.agent.model
+    return _name(session, chosen), tuple(n for ref in session.agent.fallback if (n := _name(session, ref)))
+
+
+def _name(session: Session, ref: str | ModelRef | None) -> str | None:
+    """A model's name behind an alias of the definition."""
+    if isinstance(ref, str) and ref in session.agent.models:
+        ref = session.agent.models[ref]
+    return ref.model if isinstance(ref, ModelRef) else ref
+
+
+def _generation(session: Session, node: Generate) -> dict[str, Json]:
+    chosen = node.model if node.model is not None else session.agent.model
+    merged = session.agent.generation.to_json()
+    if isinstance(chosen, ModelRef):
+        merged |= chosen.generation.to_json() if chosen.generation else {}
+        merged |= {"effort": chosen.effort} if chosen.effort else {}
+    return merged
+
+
+def _situation(session: Session, *, closing: bool) -> Situation:
+    record, task = session.record, session.record.task
+    facts = None
+    if task is not None:
+        facts = {
+            "key": task.key,
+            "title": task.title,
+            "role": task.role,
+            "instruction": task.instruction,
+            "expectedOutput": task.expected_output,
+            "deliverables": task.deliverables,
+            "skills": task.skills,
+        }
+    return Situation(
+        project_id=record.project_id,
+        script=record.script,
+        task=facts,
+        agent_id=session.agent.id,
+        agent_name=session.agent.name,
+        kind=record.kind,
+        input=session.input,
+        item=None if record.item is UNSET else record.item,
+        index=None if record.index is UNSET else record.index,
+        turn=session.turns,
+        results=session.results,
+        closing=closing,
+    )

@@ -1,0 +1,94 @@
+"""The result of a call in its three forms: the entry of `$output.results`, the tool message, the event."""
+
+from dataclasses import dataclass
+
+from registry.base import Json
+from registry.jsontext import compact
+from registry.skills.registry import SkillResult
+from workers.engine.calls import Call
+from workers.engine.session import Session, clip
+
+#: Bytes of an output an event keeps.
+EVENT_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a call came out."""
+
+    outcome: str
+    value: Json
+    is_error: bool = False
+    code: str | None = None
+    flags: tuple[str, ...] = ()
+    duration_ms: int = 0
+
+    def entry(self, call: Call) -> dict[str, Json]:
+        """Its place in `$output.results`."""
+        found: dict[str, Json] = {"id": call.id, "name": call.name, "result": self.value, "isError": self.is_error}
+        if self.code:
+            found["code"] = self.code
+        return found | dict.fromkeys(self.flags, True)
+
+
+def of(result: SkillResult) -> Result:
+    """From the one invoke. Denials speak for themselves; other faults say `code: message`."""
+    if result.ok:
+        return Result("ok", result.output, duration_ms=result.duration_ms)
+    if result.code in ("denied", "blocked"):
+        return Result("denied", result.error, True, result.code, ("denied",), result.duration_ms)
+    return Result("error", f"{result.code}: {result.error}", True, result.code, (), result.duration_ms)
+
+
+def rejected(words: str) -> Result:
+    """A person said no, or nobody answered: not an error, and terminal for this call."""
+    return Result("rejected", words, False, "denied", ("skipped", "denied"))
+
+
+def unknown(call: Call) -> Result:
+    """Started before a crash, and nobody knows how it ended."""
+    words = (
+        f"unknown: {call.name} was started and the worker died before its outcome was known; "
+        "it may have happened. Do not repeat it without asking."
+    )
+    return Result("unknown", words, True, "unknown")
+
+
+def tell(session: Session, call: Call, result: Result) -> None:
+    """Writes the one `tool.result` of a call."""
+    text = result.value if isinstance(result.value, str) else compact(result.value)
+    short = len(text.encode("utf-8", "replace")) <= EVENT_BYTES
+    session.emit(
+        "tool.result",
+        toolCallId=call.id,
+        name=call.name,
+        outcome=result.outcome,
+        isError=result.is_error,
+        code=result.code,
+        output=result.value if short else clip(text, EVENT_BYTES // 4),
+        clipped=None if short else True,
+        durationMs=result.duration_ms,
+    )
+
+
+def message(session: Session, entry: dict[str, Json]) -> dict[str, Json]:
+    """The tool message: the text as it is or compact JSON, clipped, the whole of it kept as a file."""
+    value = entry["result"]
+    text = value if isinstance(value, str) else compact(value)
+    body: dict[str, Json] = {"role": "tool", "toolCallId": entry["id"], "name": entry["name"]}
+    body["content"] = _clipped(session, entry["id"], text)
+    return body | ({"isError": True} if entry["isError"] else {})
+
+
+def _clipped(session: Session, call_id: str, text: str) -> str:
+    limits = session.agent.tool_output
+    if len(text) <= limits.max_chars:
+        return text
+    left_out = len(text) - limits.head_chars - limits.tail_chars
+    workspace = session.services.workspace(session.record)
+    where = ""
+    if workspace is not None:
+        where = f"; the whole text is in {workspace.write_output(session.record.id, call_id, text)}"
+    mark = f"\n[... {left_out} characters left out{where} ...]\n"
+    tail = text[-limits.tail_chars :] if limits.tail_chars else ""
+    return text[: limits.head_chars] + mark + tail

@@ -1,0 +1,40 @@
+"""What the engine is given: the outside of a run, in one place, so that a worker and `graph run` differ only here."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from orchestrator.journal import Journal
+from orchestrator.records import RunRecord
+from orchestrator.settings import Limits
+from registry.base import Json
+from registry.skills.context import Sandbox, Signals, Workspace
+from registry.skills.registry import SkillRegistry
+from registry.skills.skill import Skill
+from workers.models.model import ModelClient
+
+
+def _nothing(_run: RunRecord) -> None:
+    return None
+
+
+@dataclass
+class Services:
+    """One per worker process; everything in it is safe to use from many runs at once."""
+
+    catalogue: SkillRegistry
+    packs: dict[str, tuple[Skill, ...]]
+    journal: Journal
+    #: Which client plays the model of a run: a real one, the stand-in, scripted turns.
+    model: Callable[[RunRecord], ModelClient]
+    limits: Limits = field(default_factory=Limits)
+    workspace: Callable[[RunRecord], Workspace | None] = _nothing
+    sandbox: Callable[[RunRecord], Sandbox | None] = _nothing
+    signals: Callable[[RunRecord], Signals | None] = _nothing
+    #: Tools every agent has beside its own (stub tools of a scripted run); they hide pack tools of the same name.
+    extra_tools: Iterable[Skill] = ()
+    #: Faults of a definition beyond its own shape; any of them stops the run before its first step.
+    check: Callable[[dict[str, Json]], list[str]] = field(default=lambda _definition: [])
+    now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
+    #: Seconds one model call may take.
+    model_timeout_s: float = 120

@@ -1,0 +1,285 @@
+"""One run while a worker executes it: its state in memory, and the checkpoint it is filling.
+
+Nothing a node does is real before `save`: messages, events, calls, signals and counters gather in `pending` and are
+written in one transaction under the run's fence. Threads of a batch share a session; whoever touches `pending` holds
+the lock.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from orchestrator.records import (
+    UNSET,
+    CallRecord,
+    Checkpoint,
+    Ending,
+    Event,
+    FileRecord,
+    MessageRecord,
+    Park,
+    RunRecord,
+    SignalRecord,
+)
+from registry.agents import AgentDefinition
+from registry.base import Json
+from registry.errors import OfficinaError
+from registry.graph.expressions import ABSENT, Slots
+from registry.graph.model import Graph
+from registry.jsontext import compact
+from registry.permissions import Policy
+from workers.engine import restore
+from workers.engine.services import Services
+from workers.engine.toolset import Toolset
+
+#: A snapshot of the whole state every so many checkpoints.
+SNAPSHOT_EVERY = 50
+#: Kinds of events that are kept however many a run writes.
+ALWAYS = ("run.", "task.", "project.", "signal.", "budget.")
+
+
+class Session:
+    """The run under execution."""
+
+    def __init__(self, record: RunRecord, agent: AgentDefinition, services: Services) -> None:
+        self.record = record
+        self.agent = agent
+        self.graph: Graph = agent.effective_graph()
+        self.services = services
+        self.limits = services.limits
+        self.lock = threading.RLock()
+        #: Set when the run was lost, cancelled, or its worker stops: no new step begins.
+        self.stopped = threading.Event()
+        #: Why a write in the middle of a batch was refused; the loop ends with it.
+        self.lost: OfficinaError | None = None
+        #: How it stands once the loop has left it, for whoever drove it.
+        self.status = "running"
+        self.code: str | None = None
+        self.final: Json = None
+        #: Micro-USD spent so far; a lower bound once a price was unknown.
+        self.spent_micro = record.cost_micro
+        self.cost_incomplete = record.cost_incomplete
+        self.policy = Policy(agent.permissions, record.permissions, record.mode or agent.mode)
+        self.tools = Toolset(agent, services)
+
+        self.node_id: str | None = record.node_id
+        self.steps, self.tokens, self.turns = record.steps, record.tokens, record.turns
+        self.backoffs = record.backoffs
+        self.window: dict[str, int] = dict(record.window or {"steps": 0, "tokens": 0, "runningMs": 0})
+        self.input = record.input
+        self.resume = record.resume
+        self.signals = record.signals
+        self.calls = {c.id: c for c in record.calls.values() if c.step == record.steps}
+        #: The state with its histories in it: lists of messages that only grow.
+        self.state, self.messages = restore.state(record)
+        self.output: Json = restore.output(record)
+        self.output_ref: Json = record.output_ref
+        self.last_history = record.messages[-1].history if record.messages else "messages"
+        #: The results of its tool calls so far, in the order they reached the model.
+        self.results = [restore.tool_result(m.body) for m in record.messages if m.body["role"] == "tool"]
+        #: Whether this agent's `core:start` has taken the input.
+        self.started = record.checkpoint > 0
+        self.call_ids = {call["id"] for m in record.messages for call in m.body.get("toolCalls") or []}
+
+        self._numbers = record.checkpoint
+        self._event_count = 0
+        self._running_ms, self._since = record.running_ms, time.monotonic()
+        self._dirty: set[str] = set(self.state) if record.checkpoint == 0 else set()
+        self._removed: set[str] = set()
+        self.pending = self._fresh()
+        if record.checkpoint == 0:
+            self.pending.input = record.input
+
+    @property
+    def is_child(self) -> bool:
+        return self.record.kind != "root"
+
+    @property
+    def is_team_run(self) -> bool:
+        """A task's root run on the default loop: the turn limit and the loop guards of team agents apply to it."""
+        return self.record.task is not None and not self.is_child and self.agent.graph is None
+
+    @property
+    def running_ms(self) -> int:
+        """Milliseconds of running time so far; parked time never counts."""
+        return self._running_ms + round((time.monotonic() - self._since) * 1000)
+
+    def slots(self) -> Slots:
+        item = ABSENT if self.record.item is UNSET else self.record.item
+        index = ABSENT if self.record.index is UNSET else self.record.index
+        return Slots(self.input, self.state, self.output, self.resume, item, index)
+
+    def history(self, key: str) -> list[dict[str, Json]]:
+        """The live list of a history; a key that is absent is an empty one."""
+        found: list[dict[str, Json]] = self.state.setdefault(key, [])
+        return found
+
+    def append(self, body: dict[str, Json], *, history: str | None = None) -> int:
+        """Appends a message; returns its number in the run."""
+        key = history or self.last_history
+        with self.lock:
+            self.messages += 1
+            self.history(key).append(body)
+            self.pending.messages.append(MessageRecord(self.messages, key, body))
+            self.last_history = key
+            self.call_ids.update(call["id"] for call in body.get("toolCalls") or [])
+            if body["role"] == "tool":
+                self.results.append(restore.tool_result(body))
+            else:
+                self._tell_message(body)
+            return self.messages
+
+    def write(self, key: str, value: Json) -> None:
+        """Sets a key of the state."""
+        with self.lock:
+            self.state[key] = value
+            self._dirty.add(key)
+            self._removed.discard(key)
+
+    def remove(self, key: str) -> None:
+        with self.lock:
+            if self.state.pop(key, UNSET) is not UNSET:
+                self._dirty.discard(key)
+                self._removed.add(key)
+
+    def emit(self, kind: str, /, node_id: str | None = None, **data: Json) -> None:
+        """Adds a line to the trace; None values are left out. Past the limit only states and signals are kept."""
+        self._event_count += 1
+        if self._event_count > self.limits.events_per_run and not kind.startswith(ALWAYS):
+            return
+        line = Event(
+            kind,
+            {key: value for key, value in data.items() if value is not None},
+            task_id=self.record.task.id if self.record.task else None,
+            run_id=self.record.id,
+            agent_id=self.agent.id,
+            node_id=node_id or self.node_id,
+        )
+        with self.lock:
+            self.pending.events.append(line)
+
+    def keep_call(self, call: CallRecord) -> None:
+        """Stores how far a call has come, with the next write."""
+        with self.lock:
+            self.calls[call.id] = call
+            self.pending.calls = [c for c in self.pending.calls if c.id != call.id] + [call]
+
+    def keep_file(self, file: FileRecord) -> None:
+        with self.lock:
+            self.pending.files.append(file)
+
+    def raise_signal(self, signal: SignalRecord) -> None:
+        with self.lock:
+            self.signals[signal.id] = signal
+            self.pending.signals.append(signal)
+        self.emit(
+            "signal.raised",
+            signalId=signal.id,
+            signalKind=signal.kind,
+            title=signal.title,
+            schema=signal.schema,
+            action=signal.action,
+        )
+
+    def use(self, signal: SignalRecord, execution: str = "succeeded") -> None:
+        """Consumes an answer with the next write; it can be consumed once."""
+        with self.lock:
+            signal.execution = execution
+            self.pending.consume[signal.id] = execution
+
+    def spend(self, cost_micro: int | None) -> None:
+        """Books money with the next write; None is a price nobody knows, which is not the same as free."""
+        with self.lock:
+            if cost_micro is None:
+                self.cost_incomplete = self.pending.cost_incomplete = True
+            else:
+                self.spent_micro += cost_micro
+                self.pending.cost_micro += cost_micro
+
+    def settle(self, signal: SignalRecord, execution: str) -> None:
+        """Records how the call of a consumed grant came out."""
+        with self.lock:
+            signal.execution = execution
+            if signal.id in self.pending.consume:
+                self.pending.consume[signal.id] = execution
+            else:
+                self.pending.settle[signal.id] = execution
+
+    def save(self, *, numbered: bool = True, park: Park | None = None, ending: Ending | None = None) -> None:
+        """Writes everything pending in one transaction.
+
+        Args:
+            numbered: whether the state gets a checkpoint row of its own; small writes in the middle of a node do not.
+
+        Raises:
+            LeaseStale: the run is not ours any more; the caller stops.
+        """
+        with self.lock:
+            pending = self.pending
+            pending.park, pending.ending = park, ending
+            pending.steps, pending.tokens, pending.turns = self.steps, self.tokens, self.turns
+            pending.running_ms, pending.window = self.running_ms, self.window
+            pending.backoffs, pending.messages_count = self.backoffs, self.messages
+            if numbered:
+                self._number(pending)
+            self.services.journal.save(pending)
+            self.pending = self._fresh()
+
+    @contextmanager
+    def node(self, node_id: str) -> Iterator[None]:
+        """Events in here belong to this node."""
+        before, self.node_id = self.node_id, node_id
+        try:
+            yield
+        finally:
+            self.node_id = before
+
+    def _number(self, pending: Checkpoint) -> None:
+        self._numbers += 1
+        pending.number, pending.node_id = self._numbers, self.node_id
+        pending.snapshot = self._numbers % SNAPSHOT_EVERY == 1
+        if pending.snapshot:
+            pending.patch = {"set": self._without_histories(self.state)}
+            pending.input = self.input
+        else:
+            changed = {key: self.state[key] for key in self._dirty if key in self.state}
+            pending.patch = {"set": self._without_histories(changed)}
+            if self._removed:
+                pending.patch["remove"] = sorted(self._removed)
+        pending.resume = self.resume
+        pending.output_ref = self.output_ref
+        pending.output = None if self.output_ref is not None else self.output
+        self._dirty, self._removed = set(), set()
+
+    def _without_histories(self, values: dict[str, Json]) -> dict[str, Json]:
+        return {key: value for key, value in values.items() if key not in self.tools.history_keys}
+
+    def _fresh(self) -> Checkpoint:
+        return Checkpoint(
+            self.record.id,
+            self.record.fence,
+            trace_id=self.record.project_id or "",
+            owner_id=self.record.owner_id,
+        )
+
+    def _tell_message(self, body: dict[str, Json]) -> None:
+        self.emit(
+            "message",
+            role=body["role"],
+            text=clip(str(body.get("content") or ""), self.limits.event_bytes // 4),
+            toolCalls=body.get("toolCalls") or None,
+            finishReason=body.get("finishReason"),
+            kind=body.get("kind"),
+            origin=body.get("origin"),
+        )
+
+
+def clip(text: str, chars: int) -> str:
+    """A text cut for a trace, with the count of what is left out."""
+    return text if len(text) <= chars else f"{text[:chars]}\n[... {len(text) - chars} more characters]"
+
+
+def size(value: Json) -> int:
+    """Bytes of a value as JSON."""
+    return len(compact(value).encode("utf-8", "replace"))

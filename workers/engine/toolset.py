@@ -1,0 +1,60 @@
+"""The run set: every tool an agent may use, built once per run segment (spec: engine 10).
+
+Catalogue skills of `skills`, tools of its packs, less `disabledTools` and `disallowedTools`. What is not in it does not
+exist for the run; what a node offers is a part of it, never more.
+"""
+
+from collections.abc import Iterable
+
+from registry.agents import AgentDefinition
+from registry.graph import expressions
+from registry.graph.model import Generate
+from registry.skills.registry import SkillRegistry
+from registry.skills.skill import Skill
+from workers.engine.services import Services
+from workers.models.model import Tool
+
+
+class Toolset:
+    """The tools of one run."""
+
+    def __init__(self, agent: AgentDefinition, services: Services) -> None:
+        self.agent = agent
+        self.registry = SkillRegistry(_run_set(agent, services))
+        self.names = frozenset(skill.name for skill in self.registry)
+        self.history_keys = _history_keys(agent)
+
+    def offered(self, node: Generate | None) -> frozenset[str]:
+        """The names a model call of this node offers; unknown names in `tools` are invisible, not errors."""
+        if node is None or node.tools is None:
+            return self.names
+        found = (self.registry.find(name) for name in node.tools)
+        return frozenset(skill.name for skill in found if skill is not None)
+
+    def described(self, names: Iterable[str], most: int) -> list[Tool]:
+        """Offered tools as the model sees them, sorted by name."""
+        skills = sorted((s for s in self.registry if s.name in set(names)), key=lambda s: s.name)
+        return [Tool(s.wire_name, s.description, s.input.schema) for s in skills[:most]]
+
+
+def _run_set(agent: AgentDefinition, services: Services) -> list[Skill]:
+    chosen: dict[str, Skill] = {}
+    for name in agent.skills:
+        skill = services.catalogue.find(name)
+        if skill is not None:
+            chosen[skill.name] = skill
+    for pack, settings in agent.enabled_packs().items():
+        for skill in services.packs.get(pack, ()):
+            if skill.name not in settings.disabled_tools:
+                chosen.setdefault(skill.name, skill)
+    chosen |= {skill.name: skill for skill in services.extra_tools}
+    gone = {name.replace("__", ".") for name in agent.disallowed_tools} | set(agent.disallowed_tools)
+    return [skill for name, skill in chosen.items() if name not in gone]
+
+
+def _history_keys(agent: AgentDefinition) -> frozenset[str]:
+    keys = {"messages"}
+    for node in agent.effective_graph().nodes.values():
+        if isinstance(node, Generate) and (key := expressions.compile(node.messages).state_key):
+            keys.add(key)
+    return frozenset(keys)
