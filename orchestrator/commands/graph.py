@@ -1,0 +1,105 @@
+"""graph eval, graph validate: the graph language without a run (spec: engine 22)."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from orchestrator.commands.output import note, say, say_json
+from registry.errors import Fault, WrongUse
+
+if TYPE_CHECKING:
+    from registry.graph.expressions import Slots
+    from registry.graph.validation import Finding, Registries
+
+app = typer.Typer(help="Check and try the graph of an agent.", no_args_is_help=True)
+
+_COLOURS: Final = {"error": typer.colors.RED, "warning": typer.colors.YELLOW}
+
+
+# Unknown options are arguments here, because an expression may begin with a minus.
+@app.command("eval", context_settings={"ignore_unknown_options": True})
+def evaluate(
+    expression: Annotated[str, typer.Argument(metavar="EXPR", help="As in '$output.finishReason = \"stop\"'.")],
+    slots: Annotated[Path | None, typer.Option(metavar="FILE", help="What it reads: input, state, output ...")] = None,
+) -> None:
+    """Evaluate one expression; prints its value as JSON, or the code of its error."""
+    from registry.graph import expressions
+
+    seen = _slots(slots)
+    try:
+        value = expressions.compile(expression).evaluate(seen)
+    except expressions.ExpressionError as error:
+        say_json({"error": error.code})
+        note(error.message)
+        raise typer.Exit(1) from None
+    say_json({"value": value})
+
+
+@app.command()
+def validate(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An agent definition, JSON or YAML.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with every finding.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Also whether skills, packs and models exist here.")] = False,
+) -> None:
+    """Check an agent definition; exits with 1 when it would be refused."""
+    from orchestrator.commands.files import read_data
+    from registry.graph.validation import check_registries, parse_agent
+
+    agent, findings = parse_agent(read_data(file))
+    if check and agent is not None:
+        findings += check_registries(agent, _registries())
+    if as_json:
+        say_json({"findings": [finding.to_json() for finding in findings]})
+    else:
+        _print(findings)
+    if any(finding.severity == "error" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _slots(file: Path | None) -> "Slots":
+    from orchestrator.commands.files import read_data
+    from registry.graph.expressions import Slots
+    from registry.graph.paths import ROOTS
+
+    given = read_data(file) if file is not None else {}
+    if not isinstance(given, dict):
+        raise _wrong_slots(file, "must be an object of slots")
+    unknown = [key for key in given if key not in ROOTS]
+    if unknown:
+        raise _wrong_slots(file, f"there is no slot {unknown[0]!r}; known: {', '.join(ROOTS)}")
+    return Slots(**given)
+
+
+def _wrong_slots(file: Path | None, reason: str) -> WrongUse:
+    fault = Fault(str(file), "slots_shape", reason)
+    return WrongUse(str(fault), code=fault.code, faults=[fault])
+
+
+def _print(findings: "list[Finding]") -> None:
+    if not findings:
+        say("no findings")
+    for finding in findings:
+        word = typer.style(finding.severity, fg=_COLOURS[finding.severity]) if sys.stdout.isatty() else finding.severity
+        say(f"{word}: {_one_line(str(finding))}")
+
+
+def _one_line(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _registries() -> "Registries":
+    """What this release and these settings hold; agents live in a database that this command does not open."""
+    from orchestrator.settings import get_settings
+    from registry.graph.validation import PackCard, Registries
+    from registry.packs import core
+    from registry.skills.catalogue import catalogue
+
+    settings = get_settings()
+    models = {*settings.models, *(model.name for model in settings.models.values())}
+    return Registries(
+        skills=frozenset(skill.name for skill in catalogue()),
+        packs={"core": PackCard(frozenset(skill.name for skill in core.SKILLS))},
+        models=None if settings.stand_in else frozenset(models),
+    )
