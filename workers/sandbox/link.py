@@ -1,0 +1,98 @@
+"""What the links of the chain have in common."""
+
+import contextlib
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from registry.base import Json
+from workers.sandbox.inside import folder
+from workers.sandbox.limits import Limits
+from workers.sandbox.programs import Program
+
+#: User ids that no account has: systemd keeps this range for users that live as long as a service.
+_FIRST_UID, _LAST_UID = 61_184, 65_519
+
+
+@dataclass(frozen=True)
+class Command:
+    """How to start the keeper behind one kind of wall."""
+
+    argv: list[str]
+    #: The scratch folder as the keeper sees it.
+    scratch: str
+    #: The user the keeper becomes; None: it stays who it is.
+    uid: int | None
+    pass_fds: tuple[int, ...] = ()
+    #: Processes the kernel already counts against the limit of this user.
+    others_of_user: int = 0
+    #: Rules the keeper puts on the program; None where the wall has them.
+    landlock: dict[str, Json] | None = None
+    seccomp: bytes = field(default=b"", repr=False)
+
+
+class Link(Protocol):
+    """One kind of wall."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def holds(self) -> str:
+        """What it holds, in one line for people."""
+        ...
+
+    @property
+    def scratch_is_mount(self) -> bool:
+        """Whether the scratch folder is a file system of its own, with a size, that ends with the execution."""
+        ...
+
+    def prepare(
+        self, program: Program, python: Program, limits: Limits, pipes: tuple[int, ...]
+    ) -> AbstractContextManager[Command]:
+        """What to run; whatever was made for it goes when the context ends."""
+        ...
+
+
+@contextlib.contextmanager
+def temporary_scratch() -> Iterator[str]:
+    """A scratch folder in the machine's own file system; goes with the context, whatever was left in it."""
+    scratch = os.path.realpath(tempfile.mkdtemp(prefix="officina-sandbox-"))
+    try:
+        yield scratch
+    finally:
+        with contextlib.suppress(OSError):
+            box = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                folder.clear(box)
+            finally:
+                os.close(box)
+            Path(scratch).rmdir()
+
+
+def keeper_command(python: str, where: str, pipes: tuple[int, ...]) -> list[str]:
+    """A bare interpreter that runs `inside.keeper`, found in `where`."""
+    start = "import sys; sys.path.append(sys.argv[1]); from inside.keeper import main; main(*map(int, sys.argv[2:]))"
+    return [python, "-I", "-S", "-B", "-c", start, where, *map(str, pipes)]
+
+
+def fresh_uid() -> int | None:
+    """A user of its own for an execution started by root: limits count for it alone, and it owns nothing."""
+    if os.geteuid() != 0:
+        return None
+    return _FIRST_UID + secrets.randbelow(_LAST_UID - _FIRST_UID + 1)
+
+
+def threads_of_user() -> int:
+    """Threads this user runs on the whole machine: what the kernel counts a process limit against."""
+    total = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            if process.stat().st_uid == os.geteuid():
+                total += int((process / "stat").read_bytes().rpartition(b")")[2].split()[17])
+    return total
