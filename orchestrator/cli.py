@@ -1,0 +1,55 @@
+"""The command line of the orchestrator: its commands in one application, and how errors leave it.
+
+The command `officina` is `workers.cli`, which adds what needs an engine to this.
+"""
+
+import sys
+from typing import NoReturn
+
+import typer
+
+from orchestrator.commands import database, faults, graph, projects, signals
+
+
+def application() -> typer.Typer:
+    """The orchestrator's commands. Rich stays out of help and errors: it costs more than everything else."""
+    app = typer.Typer(
+        name="officina",
+        help="A workshop of AI agents on a task queue.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_officina)
+    for part in (projects.app, signals.app):
+        app.add_typer(part)
+    app.add_typer(graph.app, name="graph")
+    app.add_typer(database.app, name="db")
+    return app
+
+
+def run(app: typer.Typer) -> NoReturn:
+    """Runs the application on the process's arguments; every error leaves as lines and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot write a character gets its escape, never a crash.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        app()
+    except Exception as error:
+        sys.exit(faults.report(error))
+    sys.exit(0)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("officina"))
+        raise typer.Exit
+
+
+def _officina(
+    _: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """A workshop of AI agents on a task queue."""

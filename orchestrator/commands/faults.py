@@ -1,0 +1,58 @@
+"""From an exception to what a person at a terminal reads: a line a fault, and an exit code (spec: design 7)."""
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+
+from orchestrator.commands.output import note
+from registry.errors import OfficinaError, WrongUse
+
+WRONG_USE = 2
+FAILED = 1
+
+
+def report(error: Exception) -> int:
+    """Prints the error, one line a fault, and gives the exit code; with OFFICINA_DEBUG=1 the traceback as well."""
+    if os.environ.get("OFFICINA_DEBUG") == "1":
+        traceback.print_exception(error, file=sys.stderr)
+    for line in _lines(error):
+        note(" ".join(line.splitlines()))
+    return WRONG_USE if isinstance(error, WrongUse) or _is_setting(error) else FAILED
+
+
+def _lines(error: Exception) -> Iterator[str]:
+    if isinstance(error, WrongUse) and error.faults:
+        yield from map(str, error.faults)
+    elif isinstance(error, OfficinaError):
+        yield f"{error.code}: {error.message}"
+    elif _is_setting(error):
+        yield from _settings(error)
+    else:
+        yield _foreign(error)
+
+
+def _is_setting(error: Exception) -> bool:
+    return getattr(error, "title", None) == "Settings" and hasattr(error, "errors")
+
+
+def _settings(error: Exception) -> Iterator[str]:
+    for fault in error.errors(include_url=False, include_input=False):  # type: ignore[attr-defined]
+        name = "OFFICINA_" + "__".join(str(part) for part in fault["loc"]).upper()
+        yield f"{name}: {fault['type']}: {fault['msg']}"
+
+
+def _foreign(error: Exception) -> str:
+    """Errors of the parts we stand on, told by where their class lives: importing them here would cost every start."""
+    home, first = type(error).__module__.split(".")[0], _first_line(error)
+    if home == "sqlalchemy":
+        if any(words in first for words in ("no such table", "no such column", "UndefinedTable", "UndefinedColumn")):
+            return "schema_outdated: the database is not at this release: run `officina db upgrade`"
+        return f"database: {first}"
+    if home in ("redis", "kombu", "amqp"):
+        return f"broker: {first}; `officina doctor` tests every connection"
+    return f"{type(error).__name__}: {first} (OFFICINA_DEBUG=1 shows where)"
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(getattr(error, "orig", None) or error).splitlines()), "no message")

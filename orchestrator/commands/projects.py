@@ -1,0 +1,174 @@
+"""submit, show, list, trace, watch, cancel, retry."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from orchestrator.commands.output import looking, note, say, say_json
+
+app = typer.Typer()
+
+ProjectId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="A project's id, or a beginning of it that no other has (8 characters or more)."),
+]
+
+
+class ModeName(StrEnum):
+    """The run modes as choices of an option; the same as `registry.permissions.MODES`."""
+
+    ASK = "ask"
+    PLAN = "plan"
+    AUTO = "auto"
+    DONT_ASK = "dont_ask"
+    BYPASS = "bypass"
+
+
+@app.command()
+def submit(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="A project file (YAML or JSON), a .md or .txt file with a brief, or the brief itself."
+        ),
+    ],
+    key: Annotated[str | None, typer.Option(help="Client key: the same key gives the same project.")] = None,
+    mode: Annotated[ModeName | None, typer.Option(help="Run mode of every agent in it.")] = None,
+    rehearse: Annotated[
+        bool, typer.Option("--rehearse", help="The stand-in plays the model, and no world call is made.")
+    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on with the live view.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print {id, status, tasks: {key: id}}.")] = False,
+) -> None:
+    """Check a project whole, store it, start it; prints its id."""
+    from orchestrator.producer import submit as store
+    from orchestrator.settings import get_settings
+
+    settings = get_settings()
+    made = store(source, settings=settings, key=key, mode=mode.value if mode else None, rehearse=rehearse)
+    if as_json:
+        say_json({"id": made.project_id, "status": made.status, "tasks": made.tasks})
+    else:
+        say(made.project_id)
+    if not made.created:
+        note("a project with this key was there already; this is it")
+    if settings.broker is None:
+        note("no stack is running here: `officina up` starts one, and it takes the project from there")
+    if watch:
+        from orchestrator.watch import watch as follow
+
+        raise typer.Exit(follow(made.project_id, settings))
+
+
+@app.command()
+def show(
+    project: ProjectId,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
+) -> None:
+    """Status, tasks, costs, files and signals of a project."""
+    from orchestrator import lookup, views
+    from orchestrator.settings import get_settings
+
+    settings = get_settings()
+    with looking(settings) as connection:
+        found = views.project(connection, lookup.project_id(connection, project, settings.owner), settings)
+    if as_json:
+        say_json(found)
+        return
+    from orchestrator.terminal.pages import print_project
+
+    print_project(found)
+
+
+@app.command("list")
+def list_projects(
+    status: Annotated[str | None, typer.Option(help="Only projects in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many, newest first.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list.")] = False,
+) -> None:
+    """Your projects, newest first."""
+    from orchestrator import views
+    from orchestrator.settings import get_settings
+
+    settings = get_settings()
+    with looking(settings) as connection:
+        found = views.project_list(connection, settings.owner, status=status, limit=limit)
+    if as_json:
+        say_json(found)
+        return
+    from orchestrator.terminal.pages import print_projects
+
+    print_projects(found)
+
+
+@app.command()
+def trace(
+    project: ProjectId,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON line an event.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the project ends.")] = False,
+    after: Annotated[int, typer.Option(min=0, help="Only events with a higher number.")] = 0,
+    task: Annotated[str | None, typer.Option(help="Only events of the task with this key.")] = None,
+) -> None:
+    """The events of a project, in order."""
+    from orchestrator import lookup
+    from orchestrator.settings import get_settings
+    from orchestrator.terminal.tracing import Names, line_of, lines
+
+    settings = get_settings()
+    with looking(settings) as connection:
+        project_id = lookup.project_id(connection, project, settings.owner)
+        names = Names.read(connection, project_id)
+    wanted = names.task_id(task) if task is not None else None
+    for event in lines(settings, project_id, after=after, follow=follow):
+        if wanted is not None and event.task_id != wanted:
+            continue
+        if as_json:
+            say_json(event.to_json(project_id))
+        else:
+            say(line_of(event, names))
+
+
+@app.command()
+def watch(
+    project: ProjectId,
+    plain: Annotated[bool, typer.Option("--plain", help="A line per change instead of the live view.")] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask here about each approval that waits.")] = False,
+) -> None:
+    """The project as it moves; exit code 0 when it completed."""
+    from orchestrator import lookup
+    from orchestrator.settings import get_settings
+    from orchestrator.watch import watch as follow
+
+    settings = get_settings()
+    with looking(settings) as connection:
+        project_id = lookup.project_id(connection, project, settings.owner)
+    raise typer.Exit(follow(project_id, settings, ask=ask, plain=plain))
+
+
+@app.command()
+def cancel(project: ProjectId) -> None:
+    """Stop a project; what runs sees it at its next check."""
+    from orchestrator import control, lookup
+    from orchestrator.settings import get_settings
+
+    settings = get_settings()
+    with looking(settings) as connection:
+        project_id = lookup.project_id(connection, project, settings.owner)
+    control.cancel(settings, project_id, by=settings.owner)
+    say(f"{project_id} cancelled")
+
+
+@app.command()
+def retry(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="A task's id, or a beginning of it that no other has.")],
+) -> None:
+    """Run a failed task again; dependents that were skipped open again."""
+    from orchestrator import control, lookup
+    from orchestrator.settings import get_settings
+
+    settings = get_settings()
+    with looking(settings) as connection:
+        task_id = lookup.task_id(connection, task, settings.owner)
+    control.retry(settings, task_id, by=settings.owner)
+    say(f"{task_id} queued again")

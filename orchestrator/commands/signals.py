@@ -1,0 +1,63 @@
+"""signals, answer: the desk on the command line."""
+
+from typing import Annotated
+
+import typer
+
+from orchestrator.commands.output import looking, say, say_json
+from registry.errors import Fault, WrongUse
+
+app = typer.Typer()
+
+
+@app.command("signals")
+def list_signals(
+    every: Annotated[bool, typer.Option("--all", help="Answered and expired ones as well.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many, the longest waiting first.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list, each with exactly what would run.")] = False,
+) -> None:
+    """What waits for you."""
+    from orchestrator import views
+    from orchestrator.settings import get_settings
+
+    settings = get_settings()
+    with looking(settings) as connection:
+        found = views.signal_list(connection, settings.owner, status=None if every else "open", limit=limit)
+    if as_json:
+        say_json(found)
+        return
+    from orchestrator.terminal.pages import print_signals
+
+    print_signals(found)
+
+
+@app.command()
+def answer(
+    signal: Annotated[str, typer.Argument(metavar="ID", help="A signal's id, or a beginning of it that no other has.")],
+    option: Annotated[str | None, typer.Argument(help='One of its options, as in "Do it" or "No".')] = None,
+    payload: Annotated[str | None, typer.Option(help="The answer as JSON instead; null rejects.")] = None,
+) -> None:
+    """Answer a signal, once."""
+    if (option is None) == (payload is None):
+        raise WrongUse('give an option such as "Do it" or --payload JSON, and not both', code="answer_shape")
+    from orchestrator import lookup
+    from orchestrator.settings import get_settings
+    from orchestrator.signals import answer as settle
+
+    settings = get_settings()
+    with looking(settings) as connection:
+        signal_id = lookup.signal_id(connection, signal, settings.owner)
+    if payload is not None:
+        settle(settings, signal_id, payload=_parsed(payload), by=settings.owner)
+    else:
+        settle(settings, signal_id, option=option, by=settings.owner)
+    say(f"{signal_id} answered")
+
+
+def _parsed(text: str) -> object:
+    from registry.jsontext import JsonFault, parse
+
+    try:
+        return parse(text)
+    except JsonFault as fault:
+        raise WrongUse("--payload is no JSON", faults=[Fault("--payload", "invalid_json", str(fault))]) from None

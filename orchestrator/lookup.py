@@ -1,0 +1,47 @@
+"""Ids as people type them: whole, or a beginning that only one row has."""
+
+import re
+
+from sqlalchemy import ColumnElement, Connection, Table, select
+
+from orchestrator.store.tables import projects, signals, tasks
+from registry.errors import Refused
+
+#: Characters of an id that may stand for it. Ids begin with their time, so a shorter beginning names many rows.
+SHORTEST = 8
+
+_ID = re.compile(r"[0-9a-f-]{1,36}")
+
+
+def project_id(connection: Connection, given: str, owner: str) -> str:
+    """The whole id of one of the owner's projects.
+
+    Raises:
+        Refused: `unknown_project`, or `ambiguous_id` when several begin like that.
+    """
+    return _one(connection, projects, projects.c.owner_id == owner, given, "project")
+
+
+def task_id(connection: Connection, given: str, owner: str) -> str:
+    """The whole id of a task in one of the owner's projects (`unknown_task`, `ambiguous_id`)."""
+    own = tasks.c.project_id.in_(select(projects.c.id).where(projects.c.owner_id == owner))
+    return _one(connection, tasks, own, given, "task")
+
+
+def signal_id(connection: Connection, given: str, owner: str) -> str:
+    """The whole id of one of the owner's signals (`unknown_signal`, `ambiguous_id`)."""
+    return _one(connection, signals, signals.c.owner_id == owner, given, "signal")
+
+
+def _one(connection: Connection, table: Table, own: ColumnElement[bool], given: str, word: str) -> str:
+    asked = given.strip().lower()
+    if not _ID.fullmatch(asked):
+        raise Refused(f"{given[:60]!r} is no id; a {word} id looks like 0194c5d2-7c1e-7a60-...", code=f"unknown_{word}")
+    if len(asked) < SHORTEST:
+        raise Refused(f"{asked!r} is too short; give at least {SHORTEST} characters of the id", code=f"unknown_{word}")
+    found = connection.scalars(select(table.c.id).where(own, table.c.id.startswith(asked)).limit(3)).all()
+    if not found:
+        raise Refused(f"there is no {word} {asked}", code=f"unknown_{word}")
+    if len(found) > 1:
+        raise Refused(f"more than one {word} begins with {asked}: give more of the id", code="ambiguous_id")
+    return str(found[0])

@@ -1,0 +1,191 @@
+"""The pages of `show`, `list`, `signals` and `skills`: views, laid out for reading. The JSON of a view is the contract;
+a page may change."""
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.terminal.outline import outline
+from orchestrator.terminal.prompting import show
+from orchestrator.terminal.rendering import STYLES, answer_command
+from orchestrator.terminal.wording import clock, glyph, money, one_line, several, size, visible, word
+from registry.base import Json
+
+#: Columns of a page that goes into a file or a pipe.
+PIPE_WIDTH = 160
+
+View = dict[str, Any]
+
+
+def console() -> Console:
+    """Standard output, taking text as it is: no markup, no emoji names, no highlighting."""
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    return Console(highlight=False, emoji=False, markup=False, width=width)
+
+
+def print_project(project: View) -> None:
+    """One project: state, tasks, what waits, files."""
+    out = console()
+    out.print(Text.assemble((one_line(project["title"], 200), "bold"), "  ", _state(project["status"])))
+    out.print(Text(_facts(project), style="dim"))
+    if project.get("reason"):
+        out.print(Text(one_line(project["reason"])))
+    out.print(_grid([("project", project["id"]), ("workspace", project["workspace"])]))
+    out.print(Text(), _tasks(project["tasks"]))
+    for task in project["tasks"]:
+        if task["status"] == "failed":
+            out.print(Text(f"again: officina retry {task['id']}   ({task['key']})"))
+    waiting = [signal for signal in project["signals"] if signal["status"] == "open"]
+    if waiting:
+        out.print(Text(), Text("Waits for you", style="bold"), _signals(waiting))
+    if project["files"]:
+        out.print(Text(), Text("Files", style="bold"), _files(project["files"]))
+
+
+def print_projects(found: Sequence[View]) -> None:
+    """A line a project."""
+    table = _table("id", "title", "state", "tasks", "cost", "created")
+    for project in found:
+        table.add_row(
+            project["id"],
+            Text(one_line(project["title"], 60), overflow="fold"),
+            _state(project["status"]),
+            f"{project['endedTasks']} of {project['tasks']}",
+            money(project["costUsd"], incomplete=project.get("costIncomplete", False)),
+            _time(project["createdAt"]),
+        )
+    console().print(table if found else "no projects yet: officina submit FILE makes one")
+
+
+def print_signals(found: Sequence[View]) -> None:
+    """Each signal with all that would run; for open ones the command that answers it."""
+    out = console()
+    for signal in found:
+        show(signal, out)
+        if signal["status"] == "open":
+            out.print(Text(answer_command(signal), style="bold"), soft_wrap=True)
+        else:
+            by = f" by {signal['answeredBy']}" if signal["answeredBy"] else ""
+            out.print(Text(signal["status"] + by))
+    if not found:
+        out.print("nothing waits for you")
+
+
+def print_skills(found: Sequence[View]) -> None:
+    """A line a skill."""
+    table = _table("name", "does", "operations", "effect")
+    for skill in found:
+        table.add_row(skill["name"], skill["title"], ", ".join(skill["operations"]) or "none", skill["effect"])
+    console().print(table if found else "no skills are registered")
+
+
+def print_skill(skill: View) -> None:
+    """One skill and the fields of its input and output."""
+    out = console()
+    out.print(Text.assemble((skill["name"], "bold"), f"  {skill['title']}"))
+    out.print(Text(skill["description"]), Text())
+    asks = "always: it acts outside Officina" if skill["worldActing"] else "as the agent's permissions say"
+    facts = [("operations", ", ".join(skill["operations"]) or "none"), ("effect", skill["effect"])]
+    out.print(_grid([*facts, ("seconds", f"{skill['timeoutS']:g}"), ("asks", asks)]))
+    for name in ("inputSchema", "outputSchema"):
+        out.print(Text(), Text(name.removesuffix("Schema"), style="bold"), _schema(skill[name]))
+
+
+def _facts(project: View) -> str:
+    done = sum(task["endedAt"] is not None for task in project["tasks"])
+    parts = [f"{done} of {several(len(project['tasks']), 'task')}"]
+    parts.append(money(project["costUsd"], incomplete=project.get("costIncomplete", False)))
+    if project["endedAt"]:
+        parts.append(f"took {clock(project['endedAt'] - project['createdAt'])}")
+    return "  ".join([*parts, f"submitted {_time(project['createdAt'])}"])
+
+
+def _tasks(tasks: Sequence[View]) -> Table:
+    by_key = {task["key"]: task for task in tasks}
+    table = _table("task", "state", "agent", "cost", "time", "what came of it")
+    for line in outline({key: task["dependsOn"] for key, task in by_key.items()}):
+        task = by_key[line.key]
+        status = task["status"]
+        also = f"  also after {', '.join(line.also_after)}" if line.also_after else ""
+        spent = clock(task["endedAt"] - task["startedAt"]) if task["endedAt"] and task["startedAt"] else ""
+        table.add_row(
+            Text(f"{line.guides}{glyph(status)} {task['key']}{also}", overflow="fold"),
+            Text(word(status), style=STYLES.get(status, "")),
+            one_line(task["agent"], 30),
+            money(task["costUsd"], incomplete=task.get("costIncomplete", False)),
+            spent,
+            Text(_outcome(task), overflow="fold"),
+        )
+    return table
+
+
+def _outcome(task: View) -> str:
+    if task["error"]:
+        node = f" (at {task['error']['node']})" if task["error"].get("node") else ""
+        return one_line(f"{task['error']['code']}: {task['error']['message']}{node}", 400)
+    if task.get("reason"):
+        return one_line(task["reason"], 400)
+    return one_line(task["output"] if task["output"] is not None else "", 100)
+
+
+def _signals(found: Sequence[View]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    for signal in found:
+        table.add_row(Text(f"◆ {one_line(signal['title'], 200)}", style="yellow"))
+        table.add_row(Text("  " + answer_command(signal)))
+    return table
+
+
+def _files(found: Sequence[View]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    for file in found:
+        table.add_row(size(file["bytes"]), Text(visible(file["path"])))
+    return table
+
+
+def _schema(schema: dict[str, Json]) -> RenderableType:
+    required = set(schema.get("required", []))
+    table = Table.grid(padding=(0, 2))
+    for _ in range(3):
+        table.add_column(overflow="fold")
+    for name, field in schema.get("properties", {}).items():
+        default = f"default {field['default']!r}" if "default" in field else "optional"
+        need = "required" if name in required else default
+        table.add_row(name, _kind(field), Text(f"{need}  {field.get('description', '')}".rstrip()))
+    return table if table.row_count else Text("any JSON" if not schema else str(schema.get("type", "none")))
+
+
+def _kind(field: dict[str, Json]) -> str:
+    return str(field.get("type") or "/".join(str(part.get("type", "any")) for part in field.get("anyOf", [])) or "any")
+
+
+def _state(status: str) -> Text:
+    return Text(f"{glyph(status)} {word(status)}", style=STYLES.get(status, ""))
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _table(*heads: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    return table
+
+
+def _grid(rows: Sequence[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, Text(value))
+    return table

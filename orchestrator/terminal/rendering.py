@@ -1,0 +1,253 @@
+"""The live view as rich renderables: a scene in, a page out. Pure: it reads no clock, no database and no terminal.
+
+Titles, names and reasons come from people, files and models; they enter as `Text`, never as markup, with what cannot
+be seen taken out. A state is always a glyph and a word, so that the page reads the same without colour.
+"""
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.terminal.activity import Activity
+from orchestrator.terminal.outline import Line, fold
+from orchestrator.terminal.scene import Scene, TaskView
+from orchestrator.terminal.wording import clock, duration, glyph, money, one_line, several, size, word
+from registry.base import Json
+
+STYLES: Final = {
+    "running": "cyan",
+    "needs_input": "bold yellow",
+    "waiting": "blue",
+    "completed": "green",
+    "partial": "yellow",
+    "failed": "bold red",
+    "skipped": "dim",
+    "cancelled": "dim",
+    "pending": "dim",
+}
+#: What stays in sight when a plan is longer than the screen: the higher, the longer.
+_WEIGHTS: Final = {
+    "needs_input": 7,
+    "running": 6,
+    "failed": 5,
+    "waiting": 4,
+    "queued": 3,
+    "skipped": 1,
+    "cancelled": 1,
+    "completed": 0,
+}
+#: Columns from which on the page has room for labels.
+_WIDE: Final = 110
+_SPIN: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+#: Labels that can be pasted into a shell as they are.
+_PLAIN_LABEL: Final = re.compile(r"[A-Za-z0-9 ,.'-]{1,40}")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What the terminal can show, and where the animation stands."""
+
+    width: int
+    #: Lines of the whole page; None: as long as it wants.
+    height: int | None = None
+    #: Only ASCII can be written.
+    ascii: bool = False
+    tick: int = 0
+
+
+def page(scene: Scene, activity: Activity, frame: Frame) -> RenderableType:
+    """The whole live view."""
+    asking = waiting_for_you(scene)
+    below = ([Text(), *asking] if asking else []) + _hints(scene)
+    room = None if frame.height is None else max(3, frame.height - len(below) - 6)
+    return Group(header(scene, activity, frame), Text(), task_table(scene, activity, frame, room), *below)
+
+
+def header(scene: Scene, activity: Activity, frame: Frame) -> RenderableType:
+    """Title, state, a bar of ended tasks, cost, time, and who plays the model."""
+    title = Table.grid(expand=True, padding=(0, 1))
+    title.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    title.add_column(justify="right", no_wrap=True)
+    title.add_row(Text(one_line(scene.title, 120), style="bold"), _state(scene.status, frame))
+    facts = [
+        f"{scene.done} of {several(len(scene.tasks), 'task')}",
+        money(scene.cost_usd, incomplete=scene.cost_incomplete),
+        duration((scene.ended_at or scene.now) - scene.created_at),
+    ]
+    bar = _bar(scene.done, len(scene.tasks), max(10, frame.width - 52), ascii_only=frame.ascii)
+    rows: list[RenderableType] = [title, Text.assemble(bar, "  ", "  ".join(facts), no_wrap=True, overflow="ellipsis")]
+    label = stand_in_label(scene, activity)
+    return Group(*rows, Text(label, style="magenta")) if label else Group(*rows)
+
+
+def stand_in_label(scene: Scene, activity: Activity) -> str:
+    """Says whose words these are when no model spoke them."""
+    if scene.rehearsal:
+        return "dress rehearsal: the stand-in plays the model, and nothing acts on the outside"
+    count = len(activity.stand_in_tasks)
+    return f"the stand-in, not a model, spoke in {several(count, 'task')}" if count else ""
+
+
+def task_table(scene: Scene, activity: Activity, frame: Frame, room: int | None) -> Table:
+    """The DAG as an outline with a line a task; stretches of what matters least are folded into one line."""
+    table = Table.grid(expand=True, padding=(0, 1))
+    wide = frame.width >= _WIDE
+    table.add_column("task", ratio=5 if wide else 4, no_wrap=True, overflow="ellipsis")
+    table.add_column("state", no_wrap=True, min_width=9)
+    table.add_column("agent", no_wrap=True, overflow="ellipsis", max_width=18 if wide else 11)
+    table.add_column("now", ratio=6 if wide else 4, no_wrap=True, overflow="ellipsis")
+    table.add_column("USD", no_wrap=True, justify="right")
+    table.add_column("time", no_wrap=True, justify="right", min_width=6)
+    lines = scene.plan.lines
+    weights = [_weight(scene.tasks[line.key]) for line in lines]
+    for part in fold(weights, room if room is not None else len(lines)):
+        if isinstance(part, range):
+            table.add_row(_folded([scene.tasks[lines[n].key] for n in part]))
+        else:
+            table.add_row(*_row(lines[part], scene, activity, frame))
+    return table
+
+
+def _row(line: Line, scene: Scene, activity: Activity, frame: Frame) -> list[RenderableType]:
+    task = scene.tasks[line.key]
+    guides = line.guides.translate(_ASCII_GUIDES) if frame.ascii else line.guides
+    name = Text.assemble((guides, "dim"), (_mark(task.status, frame), STYLES.get(task.status, "")), " ")
+    name.append(one_line(task.title, 120), style="dim" if task.status in ("pending", "skipped") else "")
+    if line.also_after:
+        name.append("  also after " + one_line(", ".join(line.also_after), 60), style="dim")
+    label = " (stand-in)" if task.id in activity.stand_in_tasks and frame.width >= _WIDE else ""
+    cost = ("≥" if task.cost_incomplete else "") + (f"{task.cost_usd:.4f}" if task.cost_usd else "")
+    begun = task.started_at
+    spent = clock((task.ended_at or scene.now) - begun) if begun is not None else ""
+    return [
+        name,
+        Text(word(task.status), style=STYLES.get(task.status, "")),
+        Text(one_line(task.agent, 40) + label, style="dim"),
+        Text(now_line(task, scene, activity), style="red" if task.status == "failed" else ""),
+        Text(cost, style="dim"),
+        Text(spent, style="dim"),
+    ]
+
+
+def now_line(task: TaskView, scene: Scene, activity: Activity) -> str:
+    """What a task does right now, waits for, or came to."""
+    if task.status == "running":
+        again = f"attempt {task.attempt}: " if task.attempt > 1 else ""
+        return again + activity.doing(task.run_id)
+    if task.status == "failed" and task.error:
+        return one_line(f"{task.error.get('code')}: {task.error.get('message')}", 300)
+    if task.status == "pending":
+        return _open_dependencies(task, scene)
+    if task.status == "waiting":
+        return _waits(task, scene)
+    words = {"queued": "for a worker", "needs_input": "waits for your answer"}
+    return words.get(task.status) or one_line(task.reason or "", 300)
+
+
+def _open_dependencies(task: TaskView, scene: Scene) -> str:
+    before = [key for key in scene.plan.depends_on[task.key] if scene.tasks[key].status != "completed"]
+    return "after " + one_line(", ".join(before), 200) if before else ""
+
+
+def _waits(task: TaskView, scene: Scene) -> str:
+    if task.waiting_on == "children":
+        return f"for {several(task.open_children, 'child run')}"
+    words = {"timer": "for its timer", "gate": "at a gate", "backoff": "before it tries again"}
+    until = f", {clock(task.due_at - scene.now)} left" if task.due_at is not None and task.due_at > scene.now else ""
+    return words.get(task.waiting_on or "", "") + until
+
+
+def waiting_for_you(scene: Scene) -> list[Text]:
+    """Each open signal in two lines: what is asked, and the command that answers it."""
+    titles = {task.id: task.title for task in scene.tasks.values()}
+    lines = []
+    for signal in scene.signals[:3]:
+        who = one_line(signal.get("agent") or "", 30)
+        where = one_line(titles.get(signal.get("taskId") or "", ""), 40)
+        asked = f"{who} ({where}): {one_line(signal['title'], 200)}" if who else one_line(signal["title"], 200)
+        lines.append(Text.assemble(("◆ needs you  ", "bold yellow"), asked, no_wrap=True, overflow="ellipsis"))
+        lines.append(Text("  " + answer_command(signal), style="bold", overflow="fold"))
+    if len(scene.signals) > 3:
+        lines.append(Text(f"  and {len(scene.signals) - 3} more: officina signals"))
+    return lines
+
+
+def answer_command(signal: dict[str, Json]) -> str:
+    """The command that answers a signal, fit to be pasted into a shell."""
+    label = next((option.get("label") or option.get("id") for option in signal.get("options") or []), None)
+    if label is None:
+        return f"officina answer {signal['id']} --payload JSON"
+    if _PLAIN_LABEL.fullmatch(str(label)):
+        return f'officina answer {signal["id"]} "{label}"'
+    return f"officina answer {signal['id']} {shlex.quote(one_line(label, 200))}"
+
+
+def _hints(scene: Scene) -> list[Text]:
+    if scene.ended or scene.workers:
+        return []
+    return [Text(), Text("no worker is up: officina up (or officina worker) starts one", style="yellow")]
+
+
+def closing(scene: Scene, activity: Activity, files: Sequence[dict[str, Json]], frame: Frame) -> RenderableType:
+    """What is left on the screen when the project has ended: the outline, the deliverables, what to do about faults."""
+    rest: list[RenderableType] = [Text(), *deliverables(scene, files)] if files else []
+    retries = [t for t in scene.tasks.values() if t.status == "failed"][:5]
+    if retries:
+        rest += [Text(), *(Text(f"again: officina retry {task.id}   ({one_line(task.title, 60)})") for task in retries)]
+    total = f"{word(scene.status)}: {money(scene.cost_usd, incomplete=scene.cost_incomplete)} in " + duration(
+        (scene.ended_at or scene.now) - scene.created_at
+    )
+    if scene.reason:
+        total += f" ({one_line(scene.reason, 200)})"
+    return Group(page(scene, activity, frame), *rest, Text(), Text(total, style=STYLES.get(scene.status, "")))
+
+
+def deliverables(scene: Scene, files: Sequence[dict[str, Json]]) -> list[RenderableType]:
+    """Paths and sizes: what the tasks promised first; when they promised nothing, whatever was written."""
+    promised = {path for task in scene.tasks.values() for path in task.deliverables}
+    made = [file for file in files if not file["path"].startswith("inputs/")]
+    shown = [file for file in made if file["path"] in promised] or made
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    for file in shown[:50]:
+        table.add_row(Text(size(file["bytes"]), style="dim"), Text(f"{scene.workspace}/{one_line(file['path'], 600)}"))
+    more = len(made) - len(shown[:50])
+    lines: list[RenderableType] = [Text("Deliverables", style="bold"), table]
+    return [*lines, Text(f"and {several(more, 'file')} more in {scene.workspace}", style="dim")] if more else lines
+
+
+def _weight(task: TaskView) -> int:
+    return _WEIGHTS.get(task.status, 2)
+
+
+def _folded(tasks: Sequence[TaskView]) -> Text:
+    counts = Counter(word(task.status) for task in tasks)
+    told = ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    return Text(f"⋯ {several(len(tasks), 'task')}: {told}" if len(counts) > 1 else f"⋯ {told}", style="dim")
+
+
+def _state(status: str, frame: Frame) -> Text:
+    return Text(f"{_mark(status, frame)} {word(status)}", style=STYLES.get(status, ""))
+
+
+def _mark(status: str, frame: Frame) -> str:
+    if status == "running" and not frame.ascii:
+        return _SPIN[frame.tick % len(_SPIN)]
+    return glyph(status, plain=frame.ascii)
+
+
+def _bar(done: int, total: int, width: int, *, ascii_only: bool) -> Text:
+    full = round(width * done / total) if total else 0
+    on, off = ("#", "-") if ascii_only else ("█", "░")
+    return Text.assemble((on * full, "green"), (off * (width - full), "dim"))
+
+
+_ASCII_GUIDES: Final = str.maketrans({"├": "|", "└": "`", "─": "-", "│": "|", "⋯": "."})

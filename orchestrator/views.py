@@ -1,0 +1,221 @@
+"""What may be seen: read-only queries, and the JSON they become (spec: project 1, engine 12, skills 15).
+
+Each view is a handful of statements whatever the project's size. Names are camelCase, times epoch milliseconds, money
+USD; a sum that misses an unknown price says `costIncomplete`.
+"""
+
+from collections import defaultdict
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from orchestrator.settings import Settings
+from orchestrator.store.tables import dependencies, files, projects, runs, signals, tasks
+from registry.base import Json
+
+#: Rows one list may have.
+MOST = 200
+
+
+def usd(micro: int) -> float:
+    """Whole micro-USD as USD; exact to the last digit printed."""
+    return micro / 1_000_000
+
+
+def project(connection: Connection, project_id: str, settings: Settings) -> dict[str, Json]:
+    """One project with its tasks, runs, files and signals: what `officina show ID --json` prints."""
+    row = connection.execute(select(projects).where(projects.c.id == project_id)).one()
+    return {
+        **_project(row),
+        "workspace": str(settings.workspaces / row.workspace),
+        "tasks": _tasks(connection, project_id),
+        "files": file_list(connection, project_id),
+        "signals": signals_of(connection, project_id),
+    }
+
+
+def project_list(connection: Connection, owner: str, *, status: str | None = None, limit: int = 50) -> list[Json]:
+    """The owner's projects, newest first: {id, title, status, tasks, endedTasks, costUsd, createdAt, endedAt}."""
+    count = select(func.count()).where(tasks.c.project_id == projects.c.id).scalar_subquery()
+    found = select(projects, count.label("all_tasks")).where(projects.c.owner_id == owner)
+    if status is not None:
+        found = found.where(projects.c.status == status)
+    found = found.order_by(projects.c.created_at.desc(), projects.c.id.desc()).limit(min(limit, MOST))
+    return [
+        {**_project(row), "tasks": row.all_tasks, "endedTasks": row.all_tasks - row.open_tasks}
+        for row in connection.execute(found)
+    ]
+
+
+def signal_list(connection: Connection, owner: str, *, status: str | None = "open", limit: int = 50) -> list[Json]:
+    """The owner's signals with exactly what would run, the longest waiting first."""
+    found = select(signals).where(signals.c.owner_id == owner)
+    if status is not None:
+        found = found.where(signals.c.status == status)
+    found = found.order_by(signals.c.created_at, signals.c.id).limit(min(limit, MOST))
+    return [_signal(row) for row in connection.execute(found)]
+
+
+def signals_of(connection: Connection, project_id: str, *, status: str | None = None) -> list[dict[str, Json]]:
+    """Signals of one project, oldest first."""
+    found = select(signals).where(signals.c.project_id == project_id)
+    if status is not None:
+        found = found.where(signals.c.status == status)
+    return [_signal(row) for row in connection.execute(found.order_by(signals.c.created_at, signals.c.id))]
+
+
+def signal(connection: Connection, signal_id: str) -> dict[str, Json]:
+    """One signal."""
+    return _signal(connection.execute(select(signals).where(signals.c.id == signal_id)).one())
+
+
+def dependencies_by_key(connection: Connection, project_id: str) -> dict[str, list[str]]:
+    """Task key -> keys it depends on, in the order of its `dependsOn`; tasks without any are absent."""
+    task, before = tasks.alias(), tasks.alias()
+    edges = (
+        select(task.c.key, before.c.key.label("before"))
+        .select_from(dependencies)
+        .join(task, task.c.id == dependencies.c.task_id)
+        .join(before, before.c.id == dependencies.c.depends_on_id)
+        .where(task.c.project_id == project_id)
+        .order_by(task.c.position, dependencies.c.position)
+    )
+    found: dict[str, list[str]] = defaultdict(list)
+    for edge in connection.execute(edges):
+        found[edge.key].append(edge.before)
+    return dict(found)
+
+
+def file_list(connection: Connection, project_id: str) -> list[Json]:
+    """Files skills put into the workspace, by path: {path, bytes, sha256}."""
+    found = (
+        select(files.c.path, files.c.bytes, files.c.sha256)
+        .where(files.c.project_id == project_id)
+        .order_by(files.c.path)
+    )
+    return [{"path": row.path, "bytes": row.bytes, "sha256": row.sha256} for row in connection.execute(found)]
+
+
+def _project(row: Any) -> dict[str, Json]:
+    return {
+        "id": row.id,
+        "title": row.title,
+        "status": row.status,
+        **_present(reason=row.reason),
+        **_cost(row),
+        "createdAt": row.created_at,
+        "endedAt": row.ended_at,
+    }
+
+
+def _tasks(connection: Connection, project_id: str) -> list[Json]:
+    depends_on = dependencies_by_key(connection, project_id)
+    runs_of = _runs_by_task(connection, project_id)
+    rows = select(*_TASK_COLUMNS).where(tasks.c.project_id == project_id).order_by(tasks.c.position, tasks.c.id)
+    return [_task(row, depends_on.get(row.key, []), runs_of.get(row.id, [])) for row in connection.execute(rows)]
+
+
+#: What of a task is shown; its instruction, input and definition stay unread.
+_TASK_COLUMNS = [
+    tasks.c.key,
+    tasks.c.id,
+    tasks.c.title,
+    tasks.c.role,
+    tasks.c.status,
+    tasks.c.reason,
+    tasks.c.agent_name,
+    tasks.c.output,
+    tasks.c.error,
+    tasks.c.cost_micro,
+    tasks.c.cost_incomplete,
+    tasks.c.started_at,
+    tasks.c.ended_at,
+]
+
+
+def _task(row: Any, depends_on: list[str], its_runs: list[Json]) -> dict[str, Json]:
+    error = row.error
+    return {
+        "key": row.key,
+        "id": row.id,
+        "title": row.title,
+        "role": row.role,
+        "status": row.status,
+        **_present(reason=row.reason),
+        "agent": row.agent_name,
+        "dependsOn": depends_on,
+        "output": row.output,
+        "error": error and {"code": error.get("code"), "message": error.get("message"), "node": error.get("node")},
+        **_cost(row),
+        "startedAt": row.started_at,
+        "endedAt": row.ended_at,
+        "runs": its_runs,
+    }
+
+
+def _runs_by_task(connection: Connection, project_id: str) -> dict[str, list[Json]]:
+    """Root runs of each task in the order they were made, children within them."""
+    r = runs.c
+    columns = (r.id, r.parent_id, r.task_id, r.kind, r.status, r.waiting_on, r.error, r.steps, r.attempt)
+    rows = connection.execute(select(*columns).where(r.project_id == project_id).order_by(r.id)).all()
+    made = {row.id: _run(row) for row in rows}
+    roots: dict[str, list[Json]] = defaultdict(list)
+    for row in rows:
+        siblings = made[row.parent_id]["children"] if row.parent_id in made else roots[row.task_id]
+        siblings.append(made[row.id])
+    return roots
+
+
+def _run(row: Any) -> dict[str, Json]:
+    return {
+        "id": row.id,
+        "parentId": row.parent_id,
+        "kind": row.kind,
+        "status": row.status,
+        "on": row.waiting_on,
+        "code": row.error and row.error.get("code"),
+        "steps": row.steps,
+        "attempt": row.attempt,
+        "children": [],
+    }
+
+
+def _signal(row: Any) -> dict[str, Json]:
+    return {
+        "id": row.id,
+        "kind": row.kind,
+        "status": row.status,
+        "title": row.title,
+        **_present(
+            body=row.body,
+            reason=row.reason,
+            projectId=row.project_id,
+            taskId=row.task_id,
+            runId=row.run_id,
+            nodeId=row.node_id,
+            callId=row.call_id,
+            agentId=row.agent_id,
+            agent=row.agent_name,
+        ),
+        "options": row.options,
+        "priority": row.priority,
+        "action": row.action,
+        "digest": row.digest,
+        "schema": row.schema,
+        "answer": row.answer,
+        "rejected": row.rejected,
+        "answeredBy": row.answered_by,
+        "answeredAt": row.answered_at,
+        "execution": row.execution,
+        "result": row.result,
+        "createdAt": row.created_at,
+        "expiresAt": row.expires_at,
+    }
+
+
+def _cost(row: Any) -> dict[str, Json]:
+    return {"costUsd": usd(row.cost_micro), **({"costIncomplete": True} if row.cost_incomplete else {})}
+
+
+def _present(**values: Json) -> dict[str, Json]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,106 @@
+"""Watching a project to its end: a live page on a terminal, plain lines elsewhere, and asking a person on the way."""
+
+import sys
+import time
+
+from rich.console import Console
+
+from orchestrator import following, views
+from orchestrator.records import Event
+from orchestrator.settings import Settings
+from orchestrator.store.database import get_database
+from orchestrator.terminal import prompting, scene
+from orchestrator.terminal.activity import Activity
+from orchestrator.terminal.scene import Scene
+from orchestrator.terminal.screens import Lines, Page, Screen
+from registry.base import Json
+from registry.errors import Refused
+
+#: Seconds between two looks at the rows, however fast events come.
+PACE_S = 0.12
+
+
+def watch(
+    project_id: str,
+    settings: Settings,
+    *,
+    ask: bool = False,
+    yes: bool = False,
+    plain: bool = False,
+    console: Console | None = None,
+) -> int:
+    """Shows the project until it has ended.
+
+    Args:
+        project_id: a whole id.
+        settings: where its rows are.
+        ask: on a terminal, show each open question and ask for its answer here.
+        yes: answer "Do it" to every decision without asking, and say so.
+        plain: lines instead of the live page even on a terminal.
+        console: where to draw; standard output when None.
+
+    Returns:
+        0 when the project completed, else 1.
+    """
+    console = console or Console(highlight=False, emoji=False, markup=False)
+    screen = Page(console) if console.is_terminal and not plain else Lines(console)
+    asking = ask and console.is_terminal and sys.stdin.isatty()
+    return _Watcher(project_id, settings, screen, prompting.answerer(ask=asking, yes=yes)).run()
+
+
+class _Watcher:
+    """Feeds a screen with what the rows and the events say, and takes answers where it may."""
+
+    def __init__(self, project_id: str, settings: Settings, screen: Screen, answer: prompting.Answerer | None) -> None:
+        self.project_id, self.settings, self.screen, self.answer = project_id, settings, screen, answer
+        self.activity = Activity()
+        self.scene = self._read(None)
+        self._looked = time.monotonic()
+        self._attended: set[str] = set()
+
+    def run(self) -> int:
+        with self.screen.shown(self.scene, self.activity):
+            for batch in following.live(self.settings, self.project_id):
+                self._take(batch)
+        self.scene = self._read(self.scene)
+        with get_database(self.settings).read() as connection:
+            files = views.file_list(connection, self.project_id)
+        self.screen.close(self.scene, self.activity, files)
+        return 0 if self.scene.status == "completed" else 1
+
+    def _take(self, batch: list[Event]) -> None:
+        self.activity.take(batch)
+        self.screen.tell(batch, self.scene)
+        if len(batch) == following.BATCH:
+            return  # still catching up with what happened before
+        time.sleep(max(0.0, self._looked + PACE_S - time.monotonic()))
+        self.scene, self._looked = self._read(self.scene), time.monotonic()
+        self.screen.update(self.scene)
+        self._attend()
+
+    def _read(self, before: Scene | None) -> Scene:
+        with get_database(self.settings).read() as connection:
+            return scene.read(connection, self.project_id, self.settings, before.plan if before else None)
+
+    def _attend(self) -> None:
+        """Turns to each signal once, when it is first seen open."""
+        for signal in self.scene.signals:
+            if signal["id"] in self._attended:
+                continue
+            self._attended.add(signal["id"])
+            self.screen.announce(signal)
+            if self.answer is not None:
+                with self.screen.paused() as console:
+                    self._settle(signal, console, self.answer)
+
+    def _settle(self, signal: dict[str, Json], console: Console, answer: prompting.Answerer) -> None:
+        from orchestrator.signals import answer as settle
+
+        title = next((t.title for t in self.scene.tasks.values() if t.id == signal.get("taskId")), "")
+        reply = answer(signal, console, title)
+        if reply is None:
+            return
+        try:
+            settle(self.settings, signal["id"], **reply.arguments(), by=self.settings.owner)
+        except Refused as refused:  # answered elsewhere meanwhile, or its run has ended
+            console.print(f"{refused.code}: {refused.message}")

@@ -1,0 +1,15 @@
+"""The command `officina`: the orchestrator's commands, and those that need an engine, a sandbox or a model."""
+
+from typing import NoReturn
+
+from orchestrator.cli import application, run
+from workers.commands import doctor, skills, up, worker
+
+
+def main() -> NoReturn:
+    """Runs the command line of this process."""
+    app = application()
+    for part in (up.app, worker.app, doctor.app):
+        app.add_typer(part)
+    app.add_typer(skills.app, name="skills")
+    run(app)

@@ -1,0 +1,153 @@
+"""skills, skills show, skills invoke (spec: skills 3.1)."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator.commands.output import say_json
+from registry.base import Json
+from registry.errors import Fault, Refused, WrongUse
+
+if TYPE_CHECKING:
+    from orchestrator.settings import Settings
+    from registry.permissions import Gate
+    from registry.skills.context import SkillContext
+    from registry.skills.skill import Skill
+
+app = typer.Typer(help="What agents can use.")
+
+#: What a team agent may do unless its definition says otherwise (spec: skills 2).
+TEAM_PERMISSIONS: "dict[str, Gate]" = {
+    "fs.read": "allow",
+    "fs.write": "allow",
+    "network": "allow",
+    "agents": "allow",
+    "process": "ask",
+    "mcp": "ask",
+}
+
+
+class CallerName(StrEnum):
+    """Who a call of the command line is made as."""
+
+    PERSON = "person"
+    AGENT = "agent"
+
+
+@app.callback(invoke_without_command=True)
+def list_skills(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list of full definitions.")] = False,
+) -> None:
+    """List the skills of this release."""
+    if context.invoked_subcommand is not None:
+        return
+    from registry.skills import catalogue
+
+    found = list(catalogue.build())
+    if as_json:
+        say_json([skill.definition() for skill in found])
+        return
+    from orchestrator.terminal.pages import print_skills
+
+    print_skills([skill.definition() for skill in found])
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="Its dotted or its wire name.")],
+    as_json: Annotated[bool, typer.Option("--json", help="The definition as JSON.")] = False,
+) -> None:
+    """One skill: what it does, takes and gives."""
+    definition = _found(name).definition()
+    if as_json:
+        say_json(definition)
+        return
+    from orchestrator.terminal.pages import print_skill
+
+    print_skill(definition)
+
+
+@app.command()
+def invoke(
+    name: Annotated[str, typer.Argument(help="Its dotted or its wire name.")],
+    given: Annotated[
+        str,
+        typer.Option(
+            "--input", metavar="JSON", help="A JSON object; - reads it from standard input, @FILE from a file."
+        ),
+    ],
+    workspace: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder the call works in; else your scratch workspace.")
+    ] = None,
+    caller: Annotated[
+        CallerName, typer.Option("--as", help="agent: with a team agent's permissions and nobody's yes.")
+    ] = CallerName.PERSON,
+) -> None:
+    """Call a skill once; prints its result as one line of JSON."""
+    arguments = _read(given)
+    if not isinstance(arguments, dict):
+        raise _unusable(f"the input is a {type(arguments).__name__}, and has to be an object")
+    from orchestrator.settings import get_settings
+    from registry.skills import catalogue
+    from registry.skills.context import Authority
+
+    context = _context(get_settings(), workspace, caller)
+    authority = Authority(digest=None) if caller is CallerName.PERSON else None
+    result = catalogue.build().invoke(name, arguments, context, authority)
+    say_json(result.to_json())
+    raise typer.Exit(0 if result.ok else 1)
+
+
+def _found(name: str) -> "Skill":
+    from registry.skills import catalogue
+
+    found = catalogue.build().find(name)
+    if found is None:
+        raise Refused(f"there is no skill {name[:80]!r}; `officina skills` lists them", code="unknown_skill")
+    return found
+
+
+def _read(given: str) -> Json:
+    from registry.jsontext import JsonFault, parse
+
+    try:
+        return parse(_text(given))
+    except JsonFault as fault:
+        raise _unusable(str(fault)) from None
+
+
+def _text(given: str) -> str | bytes:
+    if given == "-":
+        return sys.stdin.buffer.read()
+    if not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_bytes()
+    except OSError as error:
+        raise _unusable(f"the file {given[1:]} cannot be read: {error.strerror}") from None
+
+
+def _unusable(message: str) -> WrongUse:
+    return WrongUse(message, code="invalid_json", faults=[Fault("--input", "invalid_json", message)])
+
+
+def _context(settings: "Settings", workspace: Path | None, caller: CallerName) -> "SkillContext":
+    from registry.permissions import Policy
+    from registry.skills.context import Caller, SkillContext
+    from workers.sandbox.workspace import JailedWorkspace
+
+    return SkillContext(
+        caller=Caller(kind="person" if caller is CallerName.PERSON else "run", owner_id=settings.owner),
+        policy=Policy(agent=TEAM_PERMISSIONS, run={}) if caller is CallerName.AGENT else None,
+        workspace=JailedWorkspace(workspace or _scratch(settings)),
+    )
+
+
+def _scratch(settings: "Settings") -> Path:
+    from registry.skills.paths import slug
+
+    return settings.workspaces / f"scratch-{slug(settings.owner)}"

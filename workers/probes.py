@@ -1,0 +1,165 @@
+"""What `officina doctor` tests: each probe really does the thing once, and says in a line how it went."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from orchestrator.settings import Settings
+
+#: Seconds a connection may take.
+PATIENCE_S = 3
+
+Verdict = Literal["ok", "broken", "absent"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How one part fares. `absent` is no fault: the part is not there, and nothing asked for it."""
+
+    part: str
+    verdict: Verdict
+    words: str
+    #: What to do about it.
+    remedy: str = ""
+
+
+def run(settings: Settings) -> list[Finding]:
+    """Every probe in order; one that breaks is a finding itself."""
+    found: list[Finding] = []
+    for part, probe in _PROBES.items():
+        try:
+            found += probe(settings)
+        except Exception as error:  # a driver's own error: its first line says what is wrong
+            first = next(iter(str(getattr(error, "orig", None) or error).splitlines()), type(error).__name__)
+            found.append(Finding(part, "broken", first, _REMEDIES.get(part, "")))
+    return found
+
+
+def database(settings: Settings) -> list[Finding]:
+    """Connects and compares the schema with this release."""
+    from orchestrator.store.database import get_database
+
+    known = get_database(settings)
+    name, shown = known.url.database, known.url.render_as_string(hide_password=True)
+    if known.sqlite and name and not Path(name).exists():
+        remedy = "`officina up` or `officina submit` makes it"
+        return [Finding("database", "absent", f"{shown} is not there yet", remedy)]
+    there, wanted = _revisions(known)
+    if there != wanted:
+        words = f"{shown} has schema {there or 'none'}, this release has {wanted}"
+        return [Finding("database", "broken", words, "run `officina db upgrade`")]
+    return [Finding("database", "ok", f"{shown}, schema {there}")]
+
+
+def _revisions(known: Any) -> tuple[str | None, str | None]:
+    from alembic.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    from orchestrator.store import database as home
+
+    scripts = ScriptDirectory(str(Path(home.__file__).parent / "migrations"))
+    with known.read() as connection:
+        return MigrationContext.configure(connection).get_current_revision(), scripts.get_current_head()
+
+
+def broker(settings: Settings) -> list[Finding]:
+    """Connects as a sender of wake-ups does."""
+    if settings.broker is None:
+        return [Finding("broker", "absent", "none is set and no stack runs here", "`officina up` brings its own")]
+    from orchestrator.queue import sender
+
+    connection: Any = sender(settings).connection_for_write()  # typed too narrowly upstream
+    with connection:
+        connection.ensure_connection(max_retries=1, interval_start=0, timeout=PATIENCE_S)
+        connection.default_channel.close()
+        return [Finding("broker", "ok", connection.as_uri())]
+
+
+def redis(settings: Settings) -> list[Finding]:
+    """Asks Redis for its version."""
+    if settings.redis is None:
+        words = "none: signals and live views read the database instead"
+        return [Finding("redis", "absent", words, "set OFFICINA_REDIS_URL beside a RabbitMQ broker")]
+    from redis import Redis
+
+    with Redis.from_url(settings.redis, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S) as client:
+        version = str(client.info("server").get("redis_version", "?"))
+    old = version.partition(".")[0].isdecimal() and _numbers(version) < (6, 2)
+    words = f"{settings.redis}, version {version}"
+    return [Finding("redis", "broken" if old else "ok", words, "6.2 or later is needed" if old else "")]
+
+
+def model(settings: Settings) -> list[Finding]:
+    """Reads the settings only: a call would cost money."""
+    if not settings.has_model:
+        plays = "the stand-in plays it" if settings.stand_in else "only scripts and rehearsals run"
+        remedy = "set OFFICINA_MODEL_API_KEY and OFFICINA_MODELS__STANDARD__NAME, or OFFICINA_STAND_IN=1"
+        return [Finding("model", "absent", f"no model is set: {plays}", "" if settings.stand_in else remedy)]
+    tiers = [f"{tier} {found.name}" for tier, found in sorted(settings.models.items())]
+    missing = sorted({"fast", "standard", "deep"} - set(settings.models))
+    words = ", ".join(tiers) + (f"; no model for {', '.join(missing)}" if missing else "")
+    if "standard" in missing:
+        return [Finding("model", "broken", words, "set OFFICINA_MODELS__STANDARD__NAME")]
+    return [Finding("model", "ok", words)]
+
+
+def sandbox(settings: Settings) -> list[Finding]:
+    """Runs a program behind each link of the chain; the first that holds is used."""
+    from workers.sandbox.process import REMEDY, describe
+
+    reports = describe()
+    first = next((report.name for report in reports if report.usable), None)
+    if first is None:
+        found = [Finding("sandbox", "broken", "no link of the chain works here: code.execute is refused", REMEDY)]
+    else:
+        found = [Finding("sandbox", "ok", f"{first} is used")]
+    for report in reports:
+        words = report.holds if report.usable else report.why_not
+        found.append(Finding(f"  {report.name}", "ok" if report.usable else "absent", words))
+    return found
+
+
+def workspaces(settings: Settings) -> list[Finding]:
+    """Writes and renames a file in the root, as every write of a skill does."""
+    root = settings.workspaces
+    if not root.exists():
+        return [Finding("workspaces", "absent", f"{root} is not there yet", "it is made at the first submit")]
+    trial = root / f".officina-doctor-{secrets.token_hex(4)}"
+    renamed = trial.with_suffix(".renamed")
+    try:
+        trial.write_bytes(b"officina")
+        trial.rename(renamed)
+    finally:
+        trial.unlink(missing_ok=True)
+        renamed.unlink(missing_ok=True)
+    return [Finding("workspaces", "ok", f"{root} can be written")]
+
+
+def skills(settings: Settings) -> list[Finding]:
+    """Builds the registry; a name given twice would stop every worker."""
+    from registry.skills import catalogue
+
+    return [Finding("skills", "ok", f"{len(catalogue.build())} registered")]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+
+
+_PROBES: dict[str, Callable[[Settings], list[Finding]]] = {
+    "database": database,
+    "broker": broker,
+    "redis": redis,
+    "model": model,
+    "sandbox": sandbox,
+    "workspaces": workspaces,
+    "skills": skills,
+}
+_REMEDIES = {
+    "database": "look at OFFICINA_DATABASE_URL",
+    "broker": "look at OFFICINA_BROKER_URL; `officina up` brings a Redis of its own",
+    "redis": "look at OFFICINA_REDIS_URL",
+    "workspaces": "look at OFFICINA_WORKSPACE_ROOT: workers must be able to write and rename there",
+}
