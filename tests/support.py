@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+import psutil
+
 T = TypeVar("T")
 
 
@@ -19,3 +21,11 @@ def eventually(condition: Callable[[], T], seconds: float = 10, every: float = 0
                 f"not within {seconds} s: {getattr(condition, '__qualname__', condition)} gave {found!r}"
             )
         time.sleep(every)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process still runs; one that only waits to be buried does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -5,9 +5,10 @@ from itertools import count
 from pathlib import Path
 
 from orchestrator.settings import Settings
+from orchestrator.stack.environment import child_environment
 from orchestrator.stack.processes import Process
 from tests.support import eventually
-from workers.commands.worker import worker_command, worker_environment
+from workers.commands.worker import worker_command
 
 _numbers = count(1)
 
@@ -18,7 +19,7 @@ class WorkerProcess:
     def __init__(self, settings: Settings, log: Path, changed: Mapping[str, str]) -> None:
         self.name = f"test-{next(_numbers)}"
         self.log = log
-        environment = worker_environment(settings) | {f"OFFICINA_{name}": value for name, value in changed.items()}
+        environment = child_environment(settings) | {f"OFFICINA_{name}": value for name, value in changed.items()}
         self.process = Process(worker_command(settings, name=self.name, slots=8), log=log, env=environment)
 
     @property

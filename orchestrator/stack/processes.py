@@ -5,9 +5,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 TETHER = Path(__file__).with_name("tether.py")
 #: A log that has grown beyond this many bytes is put aside (one generation) at the next start.
@@ -21,7 +22,7 @@ class Process:
         self,
         command: Sequence[str],
         *,
-        log: Path,
+        log: Path | None = None,
         env: Mapping[str, str] | None = None,
         stdin: bytes = b"",
         keep_fds: Sequence[int] = (),
@@ -31,23 +32,22 @@ class Process:
 
         Args:
             command: program and arguments.
-            log: file that receives all it prints; its folder exists.
+            log: file that receives all it prints, its folder exists; none: it prints where we print.
             env: its environment; none: ours.
             stdin: bytes it finds on its standard input.
             keep_fds: open descriptors it keeps under their numbers.
             user: numeric user and group it runs as (needs root); none: ours.
         """
-        shorten(log)
         reader, self._leash = (-1, -1) if sys.platform == "linux" else os.pipe()
         fds = [*keep_fds] if reader < 0 else [*keep_fds, reader]
         words = [str(os.getpid()), str(reader), str(-1 if user is None else user)]
         try:
-            with log.open("ab") as out:
+            with open_log(log) as out:
                 self.popen = subprocess.Popen(
                     [sys.executable, "-I", "-S", str(TETHER), *words, *command],
                     stdin=subprocess.PIPE,
                     stdout=out,
-                    stderr=subprocess.STDOUT,
+                    stderr=subprocess.STDOUT if log else None,
                     env=env,
                     pass_fds=fds,
                     start_new_session=True,
@@ -106,8 +106,14 @@ class Process:
             pipe.write(stdin)
 
 
-def shorten(log: Path) -> None:
-    """Puts a log aside that has grown too long."""
+@contextmanager
+def open_log(log: Path | None) -> Iterator[IO[bytes] | None]:
+    """The file to append to; one that has grown too long is put aside first."""
+    if log is None:
+        yield None
+        return
     with suppress(FileNotFoundError):
         if log.stat().st_size > LOG_BYTES:
             log.replace(log.with_suffix(".old.log"))
+    with log.open("ab") as out:
+        yield out

@@ -56,7 +56,10 @@ def main() -> None:
     if pipe >= 0:
         sys.exit(run_until_end_of_file(pipe, command))
     die_with_parent(owner)
-    os.execvp(command[0], command)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.exit(f"{command[0]}: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,73 @@
-"""`officina worker`: one worker process, kept alive."""
+"""`officina worker`: one worker process, kept alive; and the command line every worker process is started with."""
 
 import os
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
-from orchestrator.settings import Settings
+import typer
+
+from orchestrator.commands.output import note
+
+if TYPE_CHECKING:
+    from orchestrator.settings import Settings
+
+app = typer.Typer()
+
+#: Seconds beyond its own grace that a worker gets to leave.
+LEAVE_S = 5
+
+
+class PoolName(StrEnum):
+    """How a worker carries its slots."""
+
+    THREADS = "threads"
+    PREFORK = "prefork"
+
+
+@app.command()
+def worker(
+    slots: Annotated[int | None, typer.Option(min=1, help="Runs it carries at once; default: as set.")] = None,
+    pool: Annotated[PoolName | None, typer.Option(help="Threads wait well, processes compute well.")] = None,
+    queues: Annotated[str | None, typer.Option(help="Queues to listen to, with commas between.")] = None,
+    name: Annotated[str | None, typer.Option(help="Its name in Flower; default: one of its own.")] = None,
+) -> None:
+    """Run a worker on the broker and database that are set, and start it again when it ends."""
+    from orchestrator.queue import NoBroker
+    from orchestrator.settings import get_settings
+    from orchestrator.stack.environment import child_environment
+    from orchestrator.stack.processes import Process
+    from orchestrator.stack.stopping import Stopped, StopSignals
+    from orchestrator.stack.supervisor import Part, Supervisor
+
+    settings = get_settings()
+    if not settings.broker:
+        raise NoBroker("no broker: start the embedded stack with `officina up`, or set OFFICINA_BROKER_URL")
+    command = worker_command(
+        settings,
+        name=name or f"worker-{os.getpid()}",
+        slots=slots,
+        pool=pool.value if pool else None,
+        queues=queues.split(",") if queues else (),
+    )
+    supervisor = Supervisor(note)
+    with StopSignals(supervisor.hurry) as signals:
+        supervisor.start()
+        try:
+            environment = child_environment(settings)
+            supervisor.add(
+                Part("worker", lambda: Process(command, env=environment), grace_s=settings.grace_s + LEAVE_S)
+            )
+            signals.wait()
+        except Stopped:
+            note("stopping: running steps may finish (once more to stop at once)")
+        finally:
+            supervisor.stop()
 
 
 def worker_command(
-    settings: Settings,
+    settings: "Settings",
     *,
     name: str,
     slots: int | None = None,
@@ -36,15 +95,3 @@ def worker_command(
         *(["--task-events"] if settings.monitor else []),
         *(["--queues", ",".join(queues)] if queues else []),
     ]
-
-
-def worker_environment(settings: Settings) -> dict[str, str]:
-    """The environment that gives a child process the same home, database, broker and Redis as ours."""
-    found = {
-        "OFFICINA_HOME": str(settings.home.absolute()),
-        "OFFICINA_DATABASE_URL": settings.database_url,
-        "OFFICINA_BROKER_URL": settings.broker or "",
-        "OFFICINA_REDIS_URL": settings.redis_url,
-        "OFFICINA_WORKSPACE_ROOT": str(settings.workspaces),
-    }
-    return {**os.environ, **found}
