@@ -76,7 +76,7 @@ class EmbeddedStack:
         return self._flower.url if self._flower else None
 
     def __enter__(self) -> Self:
-        for folder in (self._run, self._logs):
+        for folder in (self._settings.home.absolute(), self._run, self._logs):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._supervisor.start()
         try:
