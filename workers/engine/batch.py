@@ -13,6 +13,7 @@ from registry.graph.model import Generate, ToolCall
 from registry.jsontext import compact
 from registry.skills.context import NO_ANSWER, Authority, Caller, SkillContext
 from registry.skills.registry import Checked, Pending, SkillResult
+from registry.skills.skill import Skill
 from workers.engine import asking, results
 from workers.engine.calls import Call
 from workers.engine.control import QueueKeys
@@ -222,14 +223,11 @@ class Batch:
     def _announce(self, call: Call) -> None:
         """The `tool.call` of a call: all of a batch first, in call order."""
         skill = self.session.tools.registry.find(call.name)
-        operations: list[str] = []
-        effect = None
-        if skill is not None:
-            operations = [] if callable(skill.operations) else sorted(skill.operations)
-            effect = None if callable(skill.effect) else skill.effect
+        operations, effect = _nature(skill, call.args)
         shown = call.args if self._fits(call.args) else clip(compact(call.args), results.EVENT_BYTES)
-        about = {"toolCallId": call.id, "name": call.name, "input": shown, "operations": operations}
-        self.session.emit("tool.call", **about, effect=effect)
+        self.session.emit(
+            "tool.call", toolCallId=call.id, name=call.name, input=shown, operations=operations, effect=effect
+        )
 
     def _fits(self, value: Json) -> bool:
         return len(compact(value)) <= 3 * results.EVENT_BYTES
@@ -298,3 +296,14 @@ class Batch:
 def _payload(signal: SignalRecord) -> Json:
     """The answer a question got; a rejection and an expiry are both none."""
     return None if signal.rejected or signal.status != "answered" else signal.answer
+
+
+def _nature(skill: Skill | None, arguments: Json) -> tuple[list[str], str | None]:
+    """Operations and effect as the trace shows them; nothing where they depend on an input that is no good."""
+    if skill is None:
+        return [], None
+    try:
+        checked = skill.input.check(arguments) if callable(skill.operations) or callable(skill.effect) else None
+    except SkillError:
+        return [], None
+    return skill.operations_of(checked), skill.effect_of(checked)

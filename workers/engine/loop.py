@@ -31,29 +31,24 @@ HANDLERS: dict[type, Callable[[Session, Any], Outcome]] = {
 }
 
 
-def drive(record: RunRecord, services: Services, attach: Callable[[Session], None] = lambda _: None) -> Session | None:
-    """Carries a claimed run on until it parks, ends, or is lost.
-
-    Args:
-        attach: told the session before it begins, so that a worker can stop it.
-
-    Returns:
-        The session as it stands, None when the definition did not even make one.
-    """
+def open_session(record: RunRecord, services: Services) -> Session | None:
+    """The session of a claimed run; None when its definition cannot even be read, and the run has failed with that."""
     try:
-        agent = AgentDefinition.model_validate(record.definition)
-        session = Session(record, agent, services)
+        return Session(record, AgentDefinition.model_validate(record.definition), services)
     except ValueError as error:
         ending.refuse(record, services, f"definition_shape: {error}")
         return None
-    attach(session)
+
+
+def drive(session: Session) -> None:
+    """Carries a run on until it parks, ends, or is lost."""
+    session.status = "running"
     try:
         _walk(session)
     except LeaseStale as error:
-        log.info("run %s lost: %s", record.id, error.message)
+        log.info("run %s lost: %s", session.record.id, error.message)
     except Refused as error:
-        log.warning("run %s stopped: %s", record.id, error.message)
-    return session
+        log.warning("run %s stopped: %s", session.record.id, error.message)
 
 
 def _walk(session: Session) -> None:
