@@ -56,7 +56,8 @@ class MessageRecord:
     body: dict[str, Json]
 
 
-#: `announced`: its tool.call is in the trace; `asked`: it waits for its signal; `started`: a once call may have happened.
+#: `announced`: its tool.call is in the trace; `asked`: it waits for its signal; `started`: a once call may have happened;
+#: `done`: its result stands.
 CallStatus = Literal["announced", "asked", "started", "done"]
 
 

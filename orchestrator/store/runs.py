@@ -144,24 +144,24 @@ def wake_due(connection: Connection, limit: int) -> list[str]:
 def overdue_wakes(connection: Connection, limit: int) -> list[wakes.Wake]:
     """Wake-ups to send again: queued runs that nobody claimed since the last one."""
     due = (
-        select(runs.c.id, runs.c.project_id, runs.c.wakes)
-        .where(runs.c.status == "queued", runs.c.due_at <= now_ms())
+        select(runs.c.id)
+        .where(runs.c.status == "queued", runs.c.wakes > 0, runs.c.due_at <= now_ms())
         .order_by(runs.c.due_at)
         .limit(limit)
     )
-    rows = connection.execute(due).all()
-    again = wakes.mark(connection, [row.id for row in rows if row.wakes > 0])
-    waiting = {row.project_id: None for row in rows if row.wakes == 0}
-    for row in rows:
-        if row.wakes == 0:  # it waits for a place: look again later, and see now whether there is one
-            connection.execute(
-                update(runs)
-                .where(runs.c.id == row.id, runs.c.status == "queued")
-                .values(due_at=now_ms() + wakes.UNSENT_MS)
-            )
-    for project_id in waiting:
-        again += wakes.take(connection, project_id)
-    return again
+    again = wakes.mark(connection, list(connection.execute(due).scalars()))
+    return again + unsent_wakes(connection, limit)
+
+
+def unsent_wakes(connection: Connection, limit: int) -> list[wakes.Wake]:
+    """First wake-ups of queued runs that have waited for a place: where there is one now, it is theirs."""
+    waiting = select(runs.c.project_id).where(runs.c.status == "queued", runs.c.wakes == 0).distinct().limit(limit)
+    found: list[wakes.Wake] = []
+    for project_id in connection.execute(waiting).scalars().all():
+        found += wakes.take(connection, project_id)
+    later = update(runs).where(runs.c.status == "queued", runs.c.wakes == 0, runs.c.due_at <= now_ms())
+    connection.execute(later.values(due_at=now_ms() + wakes.UNSENT_MS))
+    return found
 
 
 def _place_free(connection: Connection, project_id: str) -> bool:

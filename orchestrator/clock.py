@@ -1,0 +1,120 @@
+"""The clock: one ticker that finds rows which should move and do not (promise 1).
+
+It runs in every worker, and a lease elects one at a time. A tick is bounded, repairs only through the ordinary moves,
+and may run doubled without harm. At rest a tick is one small read.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from orchestrator import desk, queue
+from orchestrator.settings import Settings
+from orchestrator.store import leases, runs, signals, workers
+from orchestrator.store.database import Database, now_ms
+from orchestrator.store.tables import runs as runs_table
+from orchestrator.store.tables import signals as signals_table
+from orchestrator.store.wakes import Wake
+
+log = logging.getLogger(__name__)
+
+NAME = "clock"
+#: Rows one tick moves of a kind.
+BATCH = 200
+#: Milliseconds the election holds; renewed at half of it.
+LEASE_MS = 10_000
+#: Seconds between looks whether Redis shows what the rows say.
+DESK_S = 10
+
+
+@dataclass
+class Repairs:
+    """What a tick moved; in healthy operation close to nothing."""
+
+    leases: int = 0
+    timers: int = 0
+    signals: int = 0
+    wakes: int = 0
+    cards: int = 0
+
+    @property
+    def any(self) -> bool:
+        return bool(self.leases or self.timers or self.signals or self.wakes or self.cards)
+
+
+class Clock:
+    """Ticks for one worker; does nothing while another holds the lease."""
+
+    def __init__(self, settings: Settings, database: Database, holder: str) -> None:
+        self._settings = settings
+        self._database = database
+        self._holder = holder
+        self._mine_until = 0.0
+        self._desk_at = 0.0
+
+    def tick(self) -> Repairs:
+        """One look; a fault of one kind of repair does not keep the others from running."""
+        done = Repairs()
+        if not self._elected():
+            return done
+        if self._anything_due():
+            for repair in (self._leases, self._timers, self._signals, self._wakes):
+                try:
+                    repair(done)
+                except Exception:
+                    log.exception("the clock could not repair %s", repair.__name__.strip("_"))
+        if time.monotonic() >= self._desk_at:
+            self._desk_at = time.monotonic() + DESK_S
+            done.cards = desk.refresh(self._settings, self._settings.owner)
+        if done.any:
+            log.info("clock: %s", done)
+        return done
+
+    def resign(self) -> None:
+        """Lets another clock take over at once."""
+        self._database.write(lambda c: leases.resign(c, NAME, self._holder))
+        self._mine_until = 0.0
+
+    def _elected(self) -> bool:
+        if time.monotonic() < self._mine_until:
+            return True
+        if not self._database.write(lambda c: leases.elect(c, NAME, self._holder, LEASE_MS)):
+            return False
+        self._mine_until = time.monotonic() + LEASE_MS / 2000
+        return True
+
+    def _anything_due(self) -> bool:
+        with self._database.read() as connection:
+            run = select(runs_table.c.id).where(runs_table.c.due_at <= now_ms()).limit(1)
+            signal = select(signals_table.c.id).where(
+                signals_table.c.status == "open", signals_table.c.expires_at <= now_ms()
+            )
+            return bool(connection.execute(run).first() or connection.execute(signal.limit(1)).first())
+
+    def _leases(self, done: Repairs) -> None:
+        done.leases = len(self._database.write(lambda c: runs.expire_leases(c, BATCH)))
+        if done.leases:
+            self._send(lambda c: runs.unsent_wakes(c, BATCH))
+
+    def _timers(self, done: Repairs) -> None:
+        done.timers = len(self._database.write(lambda c: runs.wake_due(c, BATCH)))
+        if done.timers:
+            self._send(lambda c: runs.unsent_wakes(c, BATCH))
+
+    def _signals(self, done: Repairs) -> None:
+        closed = self._database.write(lambda c: signals.expire_due(c, BATCH))
+        done.signals = len(closed)
+        for signal in closed:
+            queue.send(self._settings, signal.wakes)
+
+    def _wakes(self, done: Repairs) -> None:
+        """Sends again what nobody claimed, no more than there are slots idle: the rest would only queue up twice."""
+        with self._database.read() as connection:
+            idle = workers.idle_slots(connection)
+        done.wakes = self._send(lambda c: runs.overdue_wakes(c, min(idle, BATCH))) if idle else 0
+
+    def _send(self, move: Callable[[Connection], list[Wake]]) -> int:
+        return queue.send(self._settings, self._database.write(move))

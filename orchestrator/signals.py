@@ -1,0 +1,70 @@
+"""Answering signals: what was said becomes a payload, is checked against the stored schema, and counts once."""
+
+from typing import Any
+
+import jsonschema
+import referencing
+
+from orchestrator import desk, events, queue
+from orchestrator.settings import Settings
+from orchestrator.store import signals
+from orchestrator.store.database import get_database
+from orchestrator.store.signals import Answered
+from registry.base import Json
+from registry.errors import Refused
+
+#: "No payload given", where null is one: a rejection.
+NONE: Any = object()
+
+
+def answer(settings: Settings, signal_id: str, *, option: str | None = None, payload: Json = NONE, by: str) -> Answered:
+    """Answers an open signal; whoever is first wins, and everybody else is told so.
+
+    Args:
+        option: the id or label of one of its options, as "Do it".
+        payload: instead of an option; null rejects.
+        by: who answered, for the record.
+
+    Raises:
+        Refused: `unknown_signal`, `already_answered`, `resume_validation_failed` (the signal stays open), `run_ended`.
+    """
+    database = get_database(settings)
+    with database.read() as connection:
+        row = signals.get(connection, signal_id)
+    if payload is NONE:
+        payload = _chosen(row, option)
+    if payload is not None:
+        _check(row.schema, payload)
+    rejected = payload is None or (row.kind == "decision" and not _approves(payload))
+    done = database.write(lambda c: signals.answer(c, signal_id, payload, rejected=rejected, by=by))
+    queue.send(settings, done.wakes)
+    if done.project_id:
+        events.publish(settings, done.project_id, 0)
+    desk.refresh(settings, done.owner_id)
+    return done
+
+
+def _chosen(row: Any, option: str | None) -> Json:
+    """The payload an option stands for."""
+    said = (option or "").strip().casefold()
+    ids = [o["id"] for o in row.options if said in (o["id"].casefold(), o["label"].casefold())]
+    if not ids:
+        known = ", ".join(repr(o["label"]) for o in row.options) or "none; give a payload"
+        raise Refused(f"{option!r} is no option of this signal; its options: {known}", code="resume_validation_failed")
+    if row.kind == "decision":
+        return {"approved": ids[0] == "Do it"}
+    if row.kind == "budget":
+        return {"approved": ids[0] == "continue"}
+    return {"optionIds": ids[:1]}
+
+
+def _check(schema: dict[str, Json], payload: Json) -> None:
+    validator = jsonschema.Draft202012Validator(schema, registry=referencing.Registry())
+    fault = next(iter(validator.iter_errors(payload)), None)
+    if fault is not None:
+        words = f"the answer does not fit: {fault.json_path}: {fault.message[:300]}"
+        raise Refused(words, code="resume_validation_failed")
+
+
+def _approves(payload: Json) -> bool:
+    return isinstance(payload, dict) and payload.get("approved") is True
