@@ -3,11 +3,13 @@
 from typing import NoReturn
 
 from orchestrator.cli import application, run
-from workers.commands import doctor, skills, up, worker
+from orchestrator.commands import graph
+from workers.commands import doctor, graph_run, skills, up, worker
 
 
 def main() -> NoReturn:
     """Runs the command line of this process."""
+    graph.app.add_typer(graph_run.app)
     app = application()
     for part in (up.app, worker.app, doctor.app):
         app.add_typer(part)

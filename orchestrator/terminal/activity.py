@@ -50,6 +50,8 @@ class Activity:
                 self._begin(run_id, call.get("id"), call.get("name"))
         elif kind == "tool.call":
             self._begin(run_id, data.get("toolCallId"), data.get("name"))
+        elif kind == "node.completed" and data.get("type") == "tool:call":
+            self._calls.pop(run_id, None)
         elif kind == "tool.result":
             self._calls.get(run_id, {}).pop(str(data.get("toolCallId")), None)
 

@@ -79,14 +79,14 @@ def _narrow(guides: str) -> str:
     return guides if len(guides) <= WIDEST else "⋯  " + guides[-(WIDEST - 3) :]
 
 
-def fold(weights: Sequence[int], room: int) -> list[range | int]:
+def fold(weights: Sequence[tuple[int, int]], room: int) -> list[range | int]:
     """Which lines to draw when only `room` fit: the heaviest, and one line for each stretch left out.
 
-    Returns line numbers in order, and ranges for the stretches. Among equals the later line wins.
+    Returns line numbers in order, and ranges for the stretches.
     """
     if len(weights) <= room:
         return list(range(len(weights)))
-    heaviest = sorted(range(len(weights)), key=lambda n: (weights[n], n), reverse=True)
+    heaviest = sorted(range(len(weights)), key=weights.__getitem__, reverse=True)
     for count in range(max(1, room), 0, -1):
         drawn = _with_gaps(sorted(heaviest[:count]), len(weights))
         if len(drawn) <= room:

@@ -29,6 +29,9 @@ _SHORT: Final = 60
 _YES: Final = frozenset({"do it", "y", "yes"})
 _NO: Final = frozenset({"no", "n"})
 
+_HEADS: Final = {"decision": "Your yes is needed", "budget": "Your word on the budget is needed"}
+_FRAME: Final[dict[str, Any]] = {"border_style": "yellow", "padding": (1, 2)}
+
 Signal = dict[str, Json]
 
 
@@ -83,6 +86,7 @@ def show(signal: Signal, console: Console, *, task: str = "") -> None:
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
     who = signal.get("agent") or "Officina"
+    facts.add_row("what", Text(visible(signal["title"]), style="bold yellow"))
     facts.add_row("who", Text(visible(who) + (f", in the task {visible(task)!r}" if task else "")))
     action = signal.get("action") or {}
     if action:
@@ -94,8 +98,7 @@ def show(signal: Signal, console: Console, *, task: str = "") -> None:
     parts: list[RenderableType] = [facts]
     if action:
         parts += input_blocks(action.get("input"))
-    title = Text(one_line(signal["title"], 300), style="bold yellow")
-    console.print(Panel(Group(*parts), title=title, title_align="left", border_style="yellow", padding=(1, 2)))
+    console.print(Panel(Group(*parts), title=_HEADS.get(signal["kind"], signal["kind"]), title_align="left", **_FRAME))
 
 
 def input_blocks(value: Json) -> list[RenderableType]:

@@ -43,6 +43,8 @@ _WEIGHTS: Final = {
     "cancelled": 1,
     "completed": 0,
 }
+#: Columns below which agent and cost give way.
+_NARROW: Final = 64
 #: Columns from which on the page has room for labels.
 _WIDE: Final = 110
 _SPIN: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -64,9 +66,9 @@ class Frame:
 
 def page(scene: Scene, activity: Activity, frame: Frame) -> RenderableType:
     """The whole live view."""
-    asking = waiting_for_you(scene)
+    asking = waiting_for_you(scene, frame)
     below = ([Text(), *asking] if asking else []) + _hints(scene)
-    room = None if frame.height is None else max(3, frame.height - len(below) - 6)
+    room = None if frame.height is None else max(3, frame.height - len(below) - 5)
     return Group(header(scene, activity, frame), Text(), task_table(scene, activity, frame, room), *below)
 
 
@@ -81,7 +83,7 @@ def header(scene: Scene, activity: Activity, frame: Frame) -> RenderableType:
         money(scene.cost_usd, incomplete=scene.cost_incomplete),
         duration((scene.ended_at or scene.now) - scene.created_at),
     ]
-    bar = _bar(scene.done, len(scene.tasks), max(10, frame.width - 52), ascii_only=frame.ascii)
+    bar = _bar(scene.done, len(scene.tasks), min(60, max(10, frame.width - 52)), ascii_only=frame.ascii)
     rows: list[RenderableType] = [title, Text.assemble(bar, "  ", "  ".join(facts), no_wrap=True, overflow="ellipsis")]
     label = stand_in_label(scene, activity)
     return Group(*rows, Text(label, style="magenta")) if label else Group(*rows)
@@ -101,15 +103,17 @@ def task_table(scene: Scene, activity: Activity, frame: Frame, room: int | None)
     wide = frame.width >= _WIDE
     table.add_column("task", ratio=5 if wide else 4, no_wrap=True, overflow="ellipsis")
     table.add_column("state", no_wrap=True, min_width=9)
-    table.add_column("agent", no_wrap=True, overflow="ellipsis", max_width=18 if wide else 11)
+    if frame.width >= _NARROW:
+        table.add_column("agent", no_wrap=True, overflow="ellipsis", max_width=24 if wide else 11)
     table.add_column("now", ratio=6 if wide else 4, no_wrap=True, overflow="ellipsis")
-    table.add_column("USD", no_wrap=True, justify="right")
+    if frame.width >= _NARROW:
+        table.add_column("USD", no_wrap=True, justify="right")
     table.add_column("time", no_wrap=True, justify="right", min_width=6)
     lines = scene.plan.lines
-    weights = [_weight(scene.tasks[line.key]) for line in lines]
+    weights = [_weight(scene.tasks[line.key], number) for number, line in enumerate(lines)]
     for part in fold(weights, room if room is not None else len(lines)):
         if isinstance(part, range):
-            table.add_row(_folded([scene.tasks[lines[n].key] for n in part]))
+            table.add_row(*_folded([lines[n] for n in part], scene, frame))
         else:
             table.add_row(*_row(lines[part], scene, activity, frame))
     return table
@@ -126,14 +130,12 @@ def _row(line: Line, scene: Scene, activity: Activity, frame: Frame) -> list[Ren
     cost = ("≥" if task.cost_incomplete else "") + (f"{task.cost_usd:.4f}" if task.cost_usd else "")
     begun = task.started_at
     spent = clock((task.ended_at or scene.now) - begun) if begun is not None else ""
-    return [
-        name,
-        Text(word(task.status), style=STYLES.get(task.status, "")),
-        Text(one_line(task.agent, 40) + label, style="dim"),
-        Text(now_line(task, scene, activity), style="red" if task.status == "failed" else ""),
-        Text(cost, style="dim"),
-        Text(spent, style="dim"),
-    ]
+    state = Text(word(task.status), style=STYLES.get(task.status, ""))
+    now = Text(now_line(task, scene, activity), style="red" if task.status == "failed" else "")
+    if frame.width < _NARROW:
+        return [name, state, now, Text(spent, style="dim")]
+    agent = Text(one_line(task.agent, 40) + label, style="dim")
+    return [name, state, agent, now, Text(cost, style="dim"), Text(spent, style="dim")]
 
 
 def now_line(task: TaskView, scene: Scene, activity: Activity) -> str:
@@ -147,7 +149,7 @@ def now_line(task: TaskView, scene: Scene, activity: Activity) -> str:
         return _open_dependencies(task, scene)
     if task.status == "waiting":
         return _waits(task, scene)
-    words = {"queued": "for a worker", "needs_input": "waits for your answer"}
+    words = {"queued": "waits for a worker", "needs_input": "waits for your answer"}
     return words.get(task.status) or one_line(task.reason or "", 300)
 
 
@@ -164,19 +166,26 @@ def _waits(task: TaskView, scene: Scene) -> str:
     return words.get(task.waiting_on or "", "") + until
 
 
-def waiting_for_you(scene: Scene) -> list[Text]:
+def waiting_for_you(scene: Scene, frame: Frame) -> list[Text]:
     """Each open signal in two lines: what is asked, and the command that answers it."""
     titles = {task.id: task.title for task in scene.tasks.values()}
     lines = []
     for signal in scene.signals[:3]:
-        who = one_line(signal.get("agent") or "", 30)
-        where = one_line(titles.get(signal.get("taskId") or "", ""), 40)
-        asked = f"{who} ({where}): {one_line(signal['title'], 200)}" if who else one_line(signal["title"], 200)
-        lines.append(Text.assemble(("◆ needs you  ", "bold yellow"), asked, no_wrap=True, overflow="ellipsis"))
+        asked = _asked(signal, titles.get(signal.get("taskId") or "", ""))
+        mark = f"{_mark('needs_input', frame)} needs you  "
+        lines.append(Text.assemble((mark, "bold yellow"), asked, no_wrap=True, overflow="ellipsis"))
         lines.append(Text("  " + answer_command(signal), style="bold", overflow="fold"))
     if len(scene.signals) > 3:
         lines.append(Text(f"  and {len(scene.signals) - 3} more: officina signals"))
     return lines
+
+
+def _asked(signal: dict[str, Json], task: str) -> str:
+    """The skill first: it is what a person has to know, and the end of a line is what a narrow screen loses."""
+    skill = (signal.get("action") or {}).get("skill")
+    wish = f"{one_line(skill, 60)} is wanted" if skill else one_line(signal["title"], 200)
+    by = f" by {one_line(signal['agent'], 40)}" if signal.get("agent") else ""
+    return f"{wish}{by}" + (f", in {one_line(task, 60)}" if task else "")
 
 
 def answer_command(signal: dict[str, Json]) -> str:
@@ -224,14 +233,18 @@ def deliverables(scene: Scene, files: Sequence[dict[str, Json]]) -> list[Rendera
     return [*lines, Text(f"and {several(more, 'file')} more in {scene.workspace}", style="dim")] if more else lines
 
 
-def _weight(task: TaskView) -> int:
-    return _WEIGHTS.get(task.status, 2)
+def _weight(task: TaskView, number: int) -> tuple[int, int]:
+    """Of what has ended the latest stays in sight, of what comes the next."""
+    return _WEIGHTS.get(task.status, 2), number if task.ended else -number
 
 
-def _folded(tasks: Sequence[TaskView]) -> Text:
-    counts = Counter(word(task.status) for task in tasks)
+def _folded(lines: Sequence[Line], scene: Scene, frame: Frame) -> list[RenderableType]:
+    counts = Counter(word(scene.tasks[line.key].status) for line in lines)
     told = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    return Text(f"⋯ {several(len(tasks), 'task')}: {told}" if len(counts) > 1 else f"⋯ {told}", style="dim")
+    guides = lines[0].guides.replace("├─", "│ ").replace("└─", "  ") + "⋯ "
+    name = (guides.translate(_ASCII_GUIDES) if frame.ascii else guides) + several(len(lines), "task")
+    shown = [Text(name, style="dim"), Text(), Text(), Text(told, style="dim"), Text(), Text()]
+    return [*shown] if frame.width >= _NARROW else [shown[0], Text(), shown[3], Text()]
 
 
 def _state(status: str, frame: Frame) -> Text:

@@ -35,10 +35,9 @@ def _status(data: Data) -> str:
 
 
 def _think(data: Data) -> str:
-    said = data.get("text") or (f"{data.get('toolCount', 0)} tool calls" if data.get("toolCount") else "")
     usage = (data.get("usage") or {}).get("totalTokens", 0)
     cost = "unknown cost" if data.get("costUsd") is None else money(data["costUsd"])
-    return f"{data['model']}, {usage} tokens, {cost}, {duration(data.get('durationMs') or 0)}  {said}"
+    return f"{data['model']}, {usage} tokens, {cost}, {duration(data.get('durationMs') or 0)}  {data.get('text') or ''}"
 
 
 def _message(data: Data) -> str:
