@@ -124,6 +124,13 @@ def release(connection: Connection, worker_id: str, *, refund: bool) -> list[str
     return list(connection.execute(moved.values(values).returning(runs.c.id)).scalars())
 
 
+def release_run(connection: Connection, run_id: str, fence: int) -> bool:
+    """running -> queued for one run whose worker leaves in an orderly way; its claim was no attempt."""
+    values = wakes.queued("lease") | {"claims": runs.c.claims - 1, "due_at": now_ms()}
+    mine = update(runs).where(runs.c.id == run_id, runs.c.fence == fence, runs.c.status == "running")
+    return connection.execute(mine.values(values)).rowcount == 1
+
+
 def wake_due(connection: Connection, limit: int) -> list[str]:
     """waiting -> queued for timers and back-offs that are due; returns their ids."""
     due = (

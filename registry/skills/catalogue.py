@@ -6,7 +6,9 @@ from registry.skills.skill import Skill
 
 def catalogue() -> list[Skill]:
     """The skills of this release. Modules are imported here, so that `officina --help` pays for none of them."""
-    return []
+    from registry.skills import code, data, desktop, docs, files
+
+    return [skill for module in (code, data, desktop, docs, files) for skill in module.SKILLS]
 
 
 def build() -> SkillRegistry:

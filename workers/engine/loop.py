@@ -61,6 +61,9 @@ def _walk(session: Session) -> None:
         while _step(session):
             if session.stopped.is_set():
                 return
+            if session.leave.is_set():
+                session.save()
+                return
     except RunFailure as failure:
         ending.fail(session, failure)
     except OfficinaError:

@@ -51,6 +51,8 @@ class Session:
         self.lock = threading.RLock()
         #: Set when the run was lost, cancelled, or its worker stops: no new step begins.
         self.stopped = threading.Event()
+        #: Set when the worker wants to leave: the step under way finishes, the next one is another worker's.
+        self.leave = threading.Event()
         #: Why a write in the middle of a batch was refused; the loop ends with it.
         self.lost: OfficinaError | None = None
         #: How it stands once the loop has left it, for whoever drove it.

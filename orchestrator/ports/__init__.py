@@ -1,0 +1,1 @@
+"""The stateful sides of skills."""

@@ -1,0 +1,14 @@
+"""The Celery application of the workers. Importing it opens no socket and starts no thread."""
+
+from celery import Celery
+from celery.signals import setup_logging
+
+from orchestrator.queue import configuration
+from orchestrator.settings import get_settings
+from workers import bootsteps, logs
+
+app = Celery("officina", set_as_current=True)
+app.conf.update(configuration(get_settings()))
+app.conf.imports = ("workers.jobs",)
+app.steps["worker"].add(bootsteps.Clockwork)
+setup_logging.connect(logs.configure, weak=False)

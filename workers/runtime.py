@@ -1,0 +1,160 @@
+"""What one worker process carries: its services, the runs it holds, and their heartbeat.
+
+Made on first use in the process that executes (after a fork, too), never at import. Every held run's lease is renewed
+in one batch; a run that is ours no more is told to stop.
+"""
+
+import logging
+import os
+import socket
+import threading
+from functools import lru_cache
+
+from orchestrator.journal import StoreJournal
+from orchestrator.ports.signals import DeskSignals
+from orchestrator.records import RunRecord
+from orchestrator.settings import Settings, get_settings
+from orchestrator.store import loading, runs, workers
+from orchestrator.store.database import get_database
+from orchestrator.store.runs import Claim
+from registry.errors import LeaseStale, RunFailure
+from registry.ids import new_id
+from registry.packs import PACKS
+from registry.skills import catalogue
+from workers.engine import ending, loop
+from workers.engine.services import Services
+from workers.engine.session import Session
+from workers.models.choose import client_for
+from workers.sandbox.process import find_sandbox
+from workers.sandbox.workspace import JailedWorkspace
+
+log = logging.getLogger(__name__)
+
+
+class Runtime:
+    """The worker's side of the store: claims, carries, renews, lets go."""
+
+    def __init__(self, settings: Settings, slots: int) -> None:
+        self.settings = settings
+        self.worker_id = new_id()
+        self.database = get_database(settings)
+        self.services = services(settings)
+        self._lease_ms = round(settings.limits.lease_s * 1000)
+        self._held: dict[str, Session] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._idle = threading.Condition(self._lock)
+        about = {"id": self.worker_id, "host": socket.gethostname(), "pid": os.getpid(), "slots": slots}
+        self.database.write(lambda c: workers.register(c, about))
+        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+
+    def carry(self, run_id: str) -> str:
+        """Claims a run and carries it as far as it goes; says in a word what came of it, for the monitor."""
+        if self._stop.is_set():
+            return "stopping"
+        claim = self.database.write(lambda c: runs.claim(c, run_id, self.worker_id, self._lease_ms))
+        if claim is None:
+            return "nothing to do"
+        with self.database.read() as connection:
+            record = loading.load(connection, run_id, claim.fence)
+        if claim.claims > self.settings.limits.run_attempts:
+            return self._poisoned(record, claim)
+        session = loop.open_session(record, self.services)
+        if session is None:
+            return "failed"
+        with self._lock:
+            self._held[run_id] = session
+            if self._stop.is_set():  # it began to stop while the run was loaded
+                session.leave.set()
+        try:
+            loop.drive(session)
+        finally:
+            with self._idle:
+                self._held.pop(run_id, None)
+                self._idle.notify_all()
+        if session.status == "running" and session.leave.is_set() and not session.stopped.is_set():
+            self.database.write(lambda c: runs.release_run(c, run_id, claim.fence))
+            return "released"
+        return session.status
+
+    def stop(self, grace_s: float) -> bool:
+        """Claims nothing more, lets steps finish, gives every lease back; False when some had to be taken away."""
+        self._stop.set()
+        with self._idle:
+            for session in self._held.values():
+                session.leave.set()
+            calm = self._idle.wait_for(lambda: not self._held, timeout=grace_s)
+        if not calm:
+            log.warning("leaving %d runs in the middle of a step", len(self._held))
+            self.database.write(lambda c: runs.release(c, self.worker_id, refund=True))
+        self.database.write(lambda c: workers.leave(c, self.worker_id))
+        return calm
+
+    def _poisoned(self, record: RunRecord, claim: Claim) -> str:
+        """Ends a run that took its worker down too often, before it can do so again."""
+        attempts = claim.claims - 1
+        words = f"the run was begun {attempts} times without reaching a checkpoint; its worker died or fell silent"
+        session = loop.open_session(record, self.services)
+        if session is not None:
+            try:
+                ending.fail(session, RunFailure("poison", words, attempts=attempts))
+            except LeaseStale:
+                return "nothing to do"
+        return "poison"
+
+    def _beat(self) -> None:
+        """Renews leases and shows that this worker lives, until the process ends."""
+        while not self._stop.wait(self.settings.limits.renew_s):
+            try:
+                self._renew()
+            except Exception:
+                log.exception("the heartbeat failed; it is tried again")
+
+    def _renew(self) -> None:
+        with self._lock:
+            held = dict(self._held)
+        lost = set()
+        if held:
+            lost = self.database.write(lambda c: runs.renew(c, self.worker_id, held, self._lease_ms))
+        self.database.write(lambda c: workers.beat(c, self.worker_id, len(held)))
+        for run_id in lost:
+            held[run_id].stopped.set()
+
+
+def services(settings: Settings) -> Services:
+    """The engine's outside in a worker."""
+    database = get_database(settings)
+    desk = DeskSignals(settings, database)
+
+    @lru_cache(maxsize=256)
+    def folder(name: str) -> JailedWorkspace:
+        root = settings.workspaces / name
+        root.mkdir(parents=True, exist_ok=True)
+        return JailedWorkspace(root)
+
+    return Services(
+        catalogue=catalogue.build(),
+        packs=PACKS,
+        journal=StoreJournal(settings, database),
+        model=lambda run: client_for(settings, script=run.script, rehearsal=run.rehearsal),
+        limits=settings.limits,
+        workspace=lambda run: folder(run.workspace) if run.workspace else None,
+        sandbox=lambda _run: find_sandbox(),
+        signals=lambda _run: desk,
+        model_timeout_s=settings.model_timeout_s,
+    )
+
+
+_runtime: Runtime | None = None
+_pid = 0
+_making = threading.Lock()
+
+
+def runtime(slots: int | None = None) -> Runtime:
+    """The runtime of this process; a forked child makes its own."""
+    global _runtime, _pid
+    with _making:
+        if _runtime is None or _pid != os.getpid():
+            settings = get_settings()
+            _runtime, _pid = Runtime(settings, slots or settings.worker_slots), os.getpid()
+        return _runtime
