@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import psutil
 import pytest
 
 from orchestrator.stack import supervisor as module
@@ -173,4 +172,3 @@ def test_a_tethered_command_that_is_not_there_says_so(tmp_path: Path) -> None:
 
     assert process.popen.wait(10) != 0
     assert "/no/such/program" in (tmp_path / "log").read_text()
-    assert psutil.Process().children() == []
