@@ -99,7 +99,21 @@ def test_powers_and_roots_undo_each_other(top: int, bottom: int, power: int, roo
 
 
 PIECES = st.sampled_from(
-    [*"0123456789+-*/^!%()[],;=<>. \n²'_\\×π", *"== != pi e i x sin( sqrt( log( mod sum( true 1e9 std( round(".split()]
+    [
+        *"0123456789+-*/^!%()[],;=<>. \n²'_\\×π",
+        "==",
+        "!=",
+        "pi",
+        "e",
+        "i",
+        "x",
+        "sin(",
+        "log(",
+        "mod",
+        "sum(",
+        "true",
+        "1e9",
+    ]
 )
 
 
