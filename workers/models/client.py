@@ -1,0 +1,146 @@
+"""The real model: chat completions of any OpenAI-compatible server, through the openai SDK.
+
+A call has one deadline for everything: quick retries, fallbacks, waiting. The SDK's own retries are off; what does not
+pass quickly is a fault that says so, and the engine parks the run on a row instead of holding a slot.
+"""
+
+import random
+import re
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from orchestrator.settings import Settings
+from registry.base import Json
+from registry.skills.context import Deadline
+from workers.models import answers, faults, payload, pools, prices, tiers
+from workers.models.model import ModelFault, Reply, Request
+from workers.models.tiers import Endpoint
+
+if TYPE_CHECKING:
+    import openai
+
+QUICK_RETRIES = 2
+#: Seconds of the first wait before a quick retry (doubled each time), and the longest wait that counts as quick.
+FIRST_WAIT_S, QUICK_WAIT_S = 0.5, 10.0
+#: Optional fields one call may leave out, one refusal each.
+MAX_REFUSED_FIELDS = 4
+LOOK_S = 0.1
+#: How servers say that they do not take a field at all.
+_UNKNOWN = re.compile(r"unsupported|not support|unknown|unrecogni|not permitted|must be 'json_schema'", re.IGNORECASE)
+
+
+class OpenAIClient:
+    """A `ModelClient` over the settings; cheap to make, safe from any thread, pools are shared by the process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._key = settings.model_api_key.get_secret_value() if settings.model_api_key else None
+
+    def generate(self, request: Request) -> Reply:
+        """One answer of the first model that gives one; see `ModelClient`."""
+        deadline = Deadline(min(request.timeout_s, self._settings.model_timeout_s))
+        found: list[ModelFault] = []
+        for endpoint in tiers.resolve(self._settings, request.tier, request.model, request.fallback):
+            try:
+                return self._patiently(endpoint, request, deadline)
+            except ModelFault as fault:
+                found.append(fault)
+            if deadline.passed or request.cancelled():
+                break
+        raise faults.joined(found)
+
+    def worst_micro(self, request: Request) -> int | None:
+        """Micro-USD the call may cost at most, by estimate, whichever model answers; None: a price is unknown.
+
+        Raises:
+            ModelFault: `model_unresolved`.
+        """
+        endpoints = tiers.resolve(self._settings, request.tier, request.model, request.fallback)
+        costs = [prices.worst_micro(endpoint, request) for endpoint in endpoints]
+        known = [cost for cost in costs if cost is not None]
+        return max(known) if len(known) == len(costs) else None
+
+    def _patiently(self, endpoint: Endpoint, request: Request, deadline: Deadline) -> Reply:
+        """One model, with quick retries of what may pass."""
+        wait = FIRST_WAIT_S
+        for _ in range(QUICK_RETRIES):
+            try:
+                return self._accepted(endpoint, request, deadline)
+            except ModelFault as fault:
+                if not fault.passing:
+                    raise
+                pause = (wait if fault.retry_after is None else fault.retry_after) + random.uniform(0, wait / 2)
+                if pause > min(QUICK_WAIT_S, deadline.left):
+                    raise
+                _sleep(pause, request.cancelled)
+            wait *= 2
+        return self._accepted(endpoint, request, deadline)
+
+    def _accepted(self, endpoint: Endpoint, request: Request, deadline: Deadline) -> Reply:
+        """One model, asked again at once without an optional field it refuses."""
+        import openai
+
+        for _ in range(MAX_REFUSED_FIELDS):
+            body = payload.build(endpoint, request, pools.refused(endpoint.base_url, endpoint.name))
+            try:
+                return self._once(endpoint, request, deadline, body)
+            except openai.APIStatusError as error:
+                field = _refused_field(error, body)
+                if field is None:
+                    raise self._fault(error, endpoint) from None
+                pools.refuse(endpoint.base_url, endpoint.name, field)
+        raise ModelFault(f"model {endpoint.name!r} refuses one setting after another; set fewer in `generation`")
+
+    def _once(self, endpoint: Endpoint, request: Request, deadline: Deadline, body: dict[str, Json]) -> Reply:
+        import openai
+
+        from workers.models import wire
+
+        begun = time.monotonic()
+        watch = wire.Watch(begun + deadline.left, request.cancelled)
+        try:
+            with wire.watched(watch):
+                create = pools.client(endpoint.base_url, self._key).chat.completions.with_raw_response.create
+                content = create(**body, timeout=wire.timeout(watch)).http_response.content
+            elapsed = int((time.monotonic() - begun) * 1000)
+            return answers.read(content, endpoint, request, duration_ms=elapsed)
+        except openai.APIStatusError:
+            raise
+        except openai.OpenAIError as error:
+            raise self._fault(error, endpoint) from None
+        except wire.HungUp:
+            raise _stopped() from None
+        except (answers.BrokenAnswer, wire.TooLong) as error:
+            words = faults.masked(str(error), self._key) or "it is too long"
+            raise ModelFault(f"{_named(endpoint)} sent no usable answer: {words}", passing=True) from None
+        except UnicodeError:
+            raise ModelFault(f"{_named(endpoint)}: the key is no ASCII text; check OFFICINA_MODEL_API_KEY") from None
+
+    def _fault(self, error: "openai.OpenAIError", endpoint: Endpoint) -> ModelFault:
+        return faults.classify(error, endpoint.name, pools.address(endpoint.base_url), self._key)
+
+
+def _refused_field(error: "openai.APIStatusError", body: dict[str, Json]) -> str | None:
+    """The field sent that a 400 or 422 says it does not know; a bad value is the definition's fault and stays one."""
+    said = faults.words(error.body)
+    if error.status_code not in (400, 422) or not _UNKNOWN.search(f"{error.code} {said}"):
+        return None
+    named = {error.param, *re.findall(r"[a-z_]+", said)}
+    return next((field for field in sorted(payload.OPTIONAL) if field in body and field in named), None)
+
+
+def _named(endpoint: Endpoint) -> str:
+    return f"model {endpoint.name!r} at {pools.address(endpoint.base_url)}"
+
+
+def _sleep(seconds: float, cancelled: Callable[[], bool]) -> None:
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        if cancelled():
+            raise _stopped()
+        time.sleep(min(left, LOOK_S))
+
+
+def _stopped() -> ModelFault:
+    return ModelFault("the run was stopped while its model call was under way", passing=True)

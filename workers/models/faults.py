@@ -1,0 +1,119 @@
+"""What went wrong with a model call, in plain words, and whether it may pass.
+
+Errors of the SDK do not pickle and can carry the request with its key; nothing of them leaves this module but words.
+"""
+
+import re
+import time
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+from registry.base import Json
+from registry.jsontext import compact
+from workers.models.model import ModelFault
+from workers.models.scrub import scrub
+
+if TYPE_CHECKING:
+    import openai
+
+#: Characters of the other side's words that a message quotes.
+MAX_QUOTE = 300
+#: Characters from which a key is taken out wherever it stands; "x" as a key would garble every word.
+MIN_KEY = 6
+#: Answers that may be different a moment later; 5xx are too.
+PASSING = frozenset({408, 409, 425, 429})
+#: A 429 that no waiting heals.
+OUT_OF_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+ADVICE = {
+    400: "the request was refused",
+    401: "the key is not accepted; check OFFICINA_MODEL_API_KEY",
+    402: "the account has no credit left",
+    403: "the key may not use this model; check its rights with the provider",
+    404: "no such model or address; check the model's name and the base URL in OFFICINA_MODELS__... settings",
+    413: "the conversation is too long for this model",
+    422: "the request was refused",
+    429: "too many requests",
+}
+CODES = {
+    "context_length_exceeded": "the conversation is too long for this model",
+    "content_filter": "the provider's content policy refuses this conversation",
+    "content_policy_violation": "the provider's content policy refuses this conversation",
+    **dict.fromkeys(OUT_OF_MONEY, "the account has no credit left; check its billing with the provider"),
+}
+_KEY = re.compile(r"\b(?:sk|pk|rk|key)-[\w*.-]{4,}|Bearer\s+\S+", re.IGNORECASE)
+
+
+def classify(error: "openai.OpenAIError", model: str, address: str, key: str | None) -> ModelFault:
+    """The fault an SDK error stands for.
+
+    Args:
+        address: Host and port called, without credentials.
+        key: The key sent, so that it can be taken out of whatever the other side says.
+    """
+    import openai
+
+    if isinstance(error, openai.APITimeoutError):
+        return ModelFault(f"model {model!r} at {address} did not answer in time", passing=True)
+    if isinstance(error, openai.APIConnectionError):
+        cause = masked(str(error.__cause__ or error), key)
+        return ModelFault(f"model {model!r} at {address} cannot be reached: {cause}", passing=True)
+    if isinstance(error, openai.APIStatusError):
+        return _status(error, model, address, key)
+    return ModelFault(f"model {model!r} at {address}: {masked(str(error), key)}")
+
+
+def masked(text: str, key: str | None) -> str:
+    """Foreign words fit for a message: short, clean, without anything that looks like a key."""
+    plain = text.replace(key, "***") if key and len(key) >= MIN_KEY else text
+    return str(scrub(_KEY.sub("***", plain)))[:MAX_QUOTE]
+
+
+def _status(error: "openai.APIStatusError", model: str, address: str, key: str | None) -> ModelFault:
+    status, code = error.status_code, str(error.code or error.type or "")
+    passing = (status in PASSING or status >= 500) and code not in OUT_OF_MONEY
+    advice = (
+        CODES.get(code) or ADVICE.get(status) or ("the server failed" if status >= 500 else "the request was refused")
+    )
+    said = masked(words(error.body), key)
+    message = f"model {model!r} at {address} answered {status}: {advice}" + (f" ({said})" if said else "")
+    return ModelFault(
+        message, passing=passing, retry_after=retry_after(dict(error.response.headers)) if passing else None
+    )
+
+
+def words(body: Json) -> str:
+    """What an error body says; its shape differs from server to server."""
+    if isinstance(body, dict):
+        body = body.get("message") or body.get("detail") or body.get("error") or ""
+    if isinstance(body, str):
+        return "" if "<html" in body[:500].lower() else body.strip()
+    return compact(body) if body else ""
+
+
+def retry_after(headers: dict[str, str]) -> float | None:
+    """Seconds the other side asks to wait, from `retry-after-ms` or `Retry-After` (seconds or a date)."""
+    named = {name.lower(): value.strip() for name, value in headers.items()}
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        try:
+            seconds = float(named[name]) / unit
+        except (KeyError, ValueError):
+            continue
+        return seconds if 0 <= seconds <= 86_400 else None
+    try:
+        until = parsedate_to_datetime(named["retry-after"]).timestamp()
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return None
+    return min(max(0.0, until - time.time()), 86_400.0)
+
+
+def joined(faults: list[ModelFault]) -> ModelFault:
+    """One fault for all models tried: it may pass when one of them may, as soon as the first of those."""
+    if len(faults) == 1:
+        return faults[0]
+    waits = [fault.retry_after for fault in faults if fault.passing]
+    known = [wait for wait in waits if wait is not None]
+    return ModelFault(
+        "; then ".join(fault.message for fault in faults),
+        passing=bool(waits),
+        retry_after=min(known) if waits and len(known) == len(waits) else None,
+    )
