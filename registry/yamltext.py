@@ -132,7 +132,7 @@ class _Reader:
             value = float(text) if number[1] or number[2] else int(text)
         except ValueError:  # more digits than Python reads
             self.refuse(f"a number of {len(text)} digits: put it in quotes", event.start_mark)
-        if math.isinf(value):
+        if isinstance(value, float) and math.isinf(value):
             self.refuse("a number is beyond the range of a double: put it in quotes", event.start_mark)
         return value
 

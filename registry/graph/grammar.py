@@ -208,7 +208,7 @@ class _Compiler:
     def number(self, children: tuple[Token]) -> Term:
         (token,) = children
         value: int | float = float(token) if "." in token else int(token)
-        if math.isinf(value):
+        if isinstance(value, float) and math.isinf(value):
             raise _Misfit("the number is beyond the range of a 64-bit float", token)
         return Term(lambda slots: value)
 
