@@ -59,6 +59,10 @@ class ScriptedModel:
             cost_micro=0,
         )
 
+    def worst_micro(self, request: Request) -> int | None:
+        """Nothing: no money is spent here."""
+        return 0
+
     def _next(self) -> Turn:
         with self._lock:
             if self._used >= len(self._turns):

@@ -44,6 +44,10 @@ class StandIn:
             stand_in=True,
         )
 
+    def worst_micro(self, request: Request) -> int | None:
+        """Nothing: no money is spent here."""
+        return 0
+
 
 def _script(situation: Situation) -> Mapping[str, Json]:
     return situation.script if isinstance(situation.script, Mapping) else {}
