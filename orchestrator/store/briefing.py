@@ -34,6 +34,13 @@ def brief(connection: Connection, project: Row[Any], task: Row[Any]) -> dict[str
     }
 
 
+def plan(project: Row[Any]) -> dict[str, Json]:
+    """`$input` of the planner's run."""
+    fenced = project.brief.replace("</brief", "<\\/brief")
+    text = f"<brief title={compact(project.title)}>\n{fenced}\n</brief>"
+    return {"text": f"Make a plan for this brief.\n\n{text}", "data": None, "dependencies": {}}
+
+
 def _files(connection: Connection, task_ids: list[str]) -> dict[str, list[dict[str, Json]]]:
     found: dict[str, list[dict[str, Json]]] = {}
     query = select(files).where(files.c.task_id.in_(task_ids)).order_by(files.c.path)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, func, select, update
 
 from orchestrator.records import Checkpoint, Ending, Event
 from orchestrator.states import PROJECT_ENDED
-from orchestrator.store import checkpoints, runs, signals, wakes
+from orchestrator.store import checkpoints, plans, runs, signals, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import dependencies, projects, tasks
 from orchestrator.store.tables import runs as runs_table
@@ -34,7 +34,7 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[wakes.Wake]:
     ).one()
     project = connection.execute(select(projects).where(projects.c.id == found.project_id).with_for_update()).one()
     task = None
-    if found.kind == "root":
+    if found.task_id is not None and found.kind == "root":
         task = connection.execute(select(tasks).where(tasks.c.id == found.task_id).with_for_update()).one()
     values = {
         "status": ending.status,
@@ -50,6 +50,9 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[wakes.Wake]:
     lines = [*checkpoint.events, *signals.close_of_run(connection, [checkpoint.run_id])]
     if task is not None and project.status not in PROJECT_ENDED:
         lines += _close(connection, project, task, checkpoint, ending)
+    elif found.kind == "plan" and project.status not in PROJECT_ENDED:
+        _spent(connection, project, checkpoint.run_id)
+        lines += plans.planned(connection, project, ending)
     ready = wakes.take(connection, project.id) if project.status not in PROJECT_ENDED else []
     checkpoints.trace(connection, {checkpoint.run_id: lines})
     return ready
@@ -58,22 +61,12 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[wakes.Wake]:
 def _close(
     connection: Connection, project: Row[Any], task: Row[Any], checkpoint: Checkpoint, ending: Ending
 ) -> list[Event]:
-    spent = connection.execute(
-        select(runs_table.c.cost_micro, runs_table.c.cost_incomplete).where(runs_table.c.id == checkpoint.run_id)
-    ).one()
+    spent = _spent(connection, project, checkpoint.run_id)
     cost = {
         "cost_micro": tasks.c.cost_micro + spent.cost_micro,
         "cost_incomplete": task.cost_incomplete or spent.cost_incomplete,
         "attempt": task.attempt + 1,
     }
-    connection.execute(
-        update(projects)
-        .where(projects.c.id == project.id)
-        .values(
-            cost_micro=projects.c.cost_micro + spent.cost_micro,
-            cost_incomplete=project.cost_incomplete or spent.cost_incomplete,
-        )
-    )
     if ending.status == "failed" and task.attempt < task.retries and _may_pass(ending.error or {}):
         return _retry(connection, project, task, ending, cost)
     lines = [_task_closed(connection, task, ending, cost, spent.cost_micro)]
@@ -86,6 +79,18 @@ def _close(
         lines += skipped
         closed += len(skipped)
     return lines + close_project(connection, project, closed=closed, completed=int(completed))
+
+
+def _spent(connection: Connection, project: Row[Any], run_id: str) -> Row[Any]:
+    """Adds what a run cost to its project; returns it."""
+    query = select(runs_table.c.cost_micro, runs_table.c.cost_incomplete).where(runs_table.c.id == run_id)
+    spent: Row[Any] = connection.execute(query).one()  # type: ignore[assignment]
+    values = {
+        "cost_micro": projects.c.cost_micro + spent.cost_micro,
+        "cost_incomplete": project.cost_incomplete or spent.cost_incomplete,
+    }
+    connection.execute(update(projects).where(projects.c.id == project.id).values(values))
+    return spent
 
 
 def _may_pass(error: dict[str, Any]) -> bool:
@@ -130,17 +135,7 @@ def _free(connection: Connection, project: Row[Any], task: Row[Any]) -> list[Eve
         .returning(tasks.c.id, tasks.c.open_dependencies)
     )
     ready = [row.id for row in connection.execute(counted) if row.open_dependencies == 0]
-    return queue_ready(connection, project, ready)
-
-
-def queue_ready(connection: Connection, project: Row[Any], task_ids: list[str]) -> list[Event]:
-    """pending -> queued, with a root run each."""
-    if not task_ids:
-        return []
-    moved = update(tasks).where(tasks.c.id.in_(task_ids), tasks.c.status == "pending").values(status="queued")
-    ready = sorted(connection.execute(moved.returning(tasks)).all(), key=lambda t: t.position)
-    runs.make_roots(connection, ready, project)
-    return [_status("task.status", "queued", "pending", task_id=t.id) for t in ready]
+    return runs.queue_ready(connection, project, ready)
 
 
 def _skip(connection: Connection, task: Row[Any], ending: Ending) -> list[Event]:

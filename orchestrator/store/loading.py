@@ -48,6 +48,8 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
     if row.checkpoint == 0:
         if task is not None:
             record.input = briefing.brief(connection, project, task)
+        elif row.kind == "plan":
+            record.input = briefing.plan(project)
     else:
         _restore(connection, record)
     return record

@@ -5,12 +5,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
+from orchestrator.planning import PlanRows
 from orchestrator.records import Event
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED, TASK_ENDED
-from orchestrator.store import definitions, endings, events, signals
+from orchestrator.store import definitions, events, plans, signals, wakes
+from orchestrator.store import runs as runs_moves
 from orchestrator.store.database import now_ms
-from orchestrator.store.tables import agents, dependencies, projects, runs, tasks, teams
-from registry.base import Json
+from orchestrator.store.tables import files, projects, runs, tasks
+from registry.agents import AgentDefinition
 from registry.errors import Refused
 
 
@@ -22,43 +24,29 @@ def by_key(connection: Connection, owner_id: str, client_key: str) -> Row[Any] |
 
 def create(
     connection: Connection,
-    *,
     project: Mapping[str, Any],
-    team: Mapping[str, Any],
-    members: Sequence[Mapping[str, Any]],
-    plan: Sequence[Mapping[str, Any]],
-    depends: Sequence[tuple[str, str, int]],
-    bodies: Mapping[str, dict[str, Json]],
-) -> None:
-    """Writes a project, its team and its tasks, and gives the ready ones their root runs: all or nothing.
-
-    Args:
-        depends: (task id, id of the task it depends on, position).
-        bodies: definitions by digest.
-    """
-    definitions.keep(connection, bodies)
-    row = dict(project) | {"status": "running", "open_tasks": len(plan), "created_at": now_ms()}
-    connection.execute(insert(projects).values(row))
-    events.open_trace(connection, project["id"])
-    connection.execute(insert(teams).values(team))
-    connection.execute(insert(agents).values(created_at=now_ms()), [dict(m) for m in members])
-    waits: dict[str, int] = {}
-    for task_id, _, _ in depends:
-        waits[task_id] = waits.get(task_id, 0) + 1
-    rows = [dict(t) | {"status": "pending", "open_dependencies": waits.get(t["id"], 0)} for t in plan]
-    connection.execute(insert(tasks).values(created_at=now_ms()), rows)
-    if depends:
-        connection.execute(
-            insert(dependencies),
-            [{"task_id": t, "depends_on_id": on, "position": position} for t, on, position in depends],
-        )
+    rows: PlanRows | None,
+    *,
+    planner: AgentDefinition,
+    inputs: Sequence[Mapping[str, Any]] = (),
+) -> list[wakes.Wake]:
+    """Writes a project whole: with its plan and the first root runs, or else with the run of its planner."""
+    connection.execute(insert(projects).values(dict(project) | {"status": "planning", "created_at": now_ms()}))
     stored = connection.execute(select(projects).where(projects.c.id == project["id"])).one()
-    ready = [t["id"] for t in plan if t["id"] not in waits]
-    lines = [
-        Event("project.status", {"status": "running", "from": "planning"}),
-        *_announce(team, members, plan, depends),
-    ]
-    events.append(connection, project["id"], lines + endings.queue_ready(connection, stored, ready))
+    events.open_trace(connection, stored.id)
+    if inputs:
+        connection.execute(
+            insert(files).values(written_at=now_ms()), [dict(f) | {"project_id": stored.id} for f in inputs]
+        )
+    if rows is not None:
+        lines = plans.write(connection, stored, rows)
+    else:
+        definitions.keep(connection, {planner.definition_digest: planner.to_json()})
+        runs_moves.make_planner(connection, stored, planner.name, planner.id, planner.definition_digest)
+        lines = [Event("project.status", {"status": "planning", "from": "new"})]
+    ready = wakes.take(connection, stored.id)
+    events.append(connection, stored.id, lines)
+    return ready
 
 
 def cancel(connection: Connection, project_id: str, reason: str) -> bool:
@@ -97,23 +85,3 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
     lines += [Event("task.status", {"status": "cancelled", "from": s}, task_id=t) for t, s in sorted(before.items())]
     events.append(connection, project_id, lines)
     return True
-
-
-def _announce(
-    team: Mapping[str, Any],
-    members: Sequence[Mapping[str, Any]],
-    plan: Sequence[Mapping[str, Any]],
-    depends: Sequence[tuple[str, str, int]],
-) -> list[Event]:
-    after: dict[str, list[str]] = {}
-    for task_id, on, _ in sorted(depends, key=lambda d: d[2]):
-        after.setdefault(task_id, []).append(on)
-    # A trace line is bounded; a plan of thousands is read from its rows.
-    told = [
-        {"id": t["id"], "title": t["title"], "role": t["role"], "dependsOn": after.get(t["id"], [])} for t in plan[:200]
-    ]
-    crew: list[Json] = [{"agentId": m["key"], "role": m["role"], "name": m["name"]} for m in members]
-    return [
-        Event("project.planned", {"tasks": told, "count": len(plan)}),
-        Event("team.assembled", {"leadAgentId": team["lead_agent_id"], "members": crew}),
-    ]

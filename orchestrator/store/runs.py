@@ -49,6 +49,36 @@ def make_roots(connection: Connection, ready: Sequence[Row[Any]], project: Row[A
     connection.execute(insert(runs).values(created_at=now_ms(), due_at=now_ms() + wakes.UNSENT_MS), rows)
 
 
+def queue_ready(connection: Connection, project: Row[Any], task_ids: Sequence[str]) -> list[Event]:
+    """pending -> queued for tasks that wait for nothing any more, with a root run each."""
+    if not task_ids:
+        return []
+    moved = update(tasks).where(tasks.c.id.in_(task_ids), tasks.c.status == "pending").values(status="queued")
+    ready = sorted(connection.execute(moved.returning(tasks)).all(), key=lambda t: t.position)
+    make_roots(connection, ready, project)
+    return [Event("task.status", {"status": "queued", "from": "pending"}, task_id=t.id) for t in ready]
+
+
+def make_planner(connection: Connection, project: Row[Any], agent_name: str, agent_id: str, digest: str) -> None:
+    """The run that makes the project's plan, `queued`."""
+    row = {
+        "id": new_id(),
+        "project_id": project.id,
+        "kind": "plan",
+        "agent_id": agent_id,
+        "agent_name": agent_name,
+        "definition_digest": digest,
+        "status": "queued",
+        "attempt": 1,
+        "permissions": {},
+        "approvals": "park",
+        "priority": project.priority,
+        "created_at": now_ms(),
+        "due_at": now_ms() + wakes.UNSENT_MS,
+    }
+    connection.execute(insert(runs).values(row))
+
+
 def claim(connection: Connection, run_id: str, worker_id: str, lease_ms: int) -> Claim | None:
     """queued -> running: a new fence and a lease; None when there is nothing to do (someone else has it, its project
     has ended, or all places of the project are taken).

@@ -95,6 +95,8 @@ projects = Table(
     Column("max_cost_micro", BigInteger),
     Column("max_parallel", Integer, nullable=False),
     Column("priority", Integer, nullable=False),
+    #: Names of the skills there were at submit: what a plan made later may use.
+    Column("skills", JsonText, nullable=False),
     #: The stand-in's script, when the project has one.
     Column("script", JsonText),
     #: A dress rehearsal: the stand-in plays the model and no world call is carried out.

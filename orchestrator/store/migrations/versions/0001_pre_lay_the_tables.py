@@ -52,6 +52,7 @@ def upgrade() -> None:
         sa.Column("max_cost_micro", sa.BigInteger(), nullable=True),
         sa.Column("max_parallel", sa.Integer(), nullable=False),
         sa.Column("priority", sa.Integer(), nullable=False),
+        sa.Column("skills", sa.Text(), nullable=False),
         sa.Column("script", sa.Text(), nullable=True),
         sa.Column("rehearsal", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("workspace", sa.Text(), nullable=False),

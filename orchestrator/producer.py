@@ -1,0 +1,224 @@
+"""The producer: checks a project whole, stores it in one transaction, wakes the workers.
+
+    python -m orchestrator.producer project.yaml
+
+Nothing is written before everything is known to be good, and a submit that fails leaves nothing behind.
+"""
+
+import shutil
+import sys
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, get_args
+
+from sqlalchemy import Connection, Row, select
+from sqlalchemy.exc import IntegrityError
+
+from orchestrator import events, planning, queue
+from orchestrator.settings import Settings, get_settings
+from orchestrator.store import projects
+from orchestrator.store.database import get_database
+from orchestrator.store.tables import tasks as tasks_table
+from registry.base import Json
+from registry.errors import Fault, WrongUse
+from registry.graph.checks.known import PackCard, Registries
+from registry.ids import new_id
+from registry.packs import PACKS
+from registry.permissions import Mode
+from registry.plans import PlanLimits
+from registry.projects import reading
+from registry.projects.inputs import Copied, copy_inputs
+from registry.projects.reading import Project
+from registry.skills import catalogue
+from registry.skills.registry import SkillRegistry
+
+MICRO = 1_000_000
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A project as it was stored."""
+
+    project_id: str
+    status: str
+    #: Task key -> task id.
+    tasks: dict[str, str]
+    #: False: the client key had been used for this very project before.
+    created: bool
+
+    def to_json(self) -> dict[str, Json]:
+        return {"id": self.project_id, "status": self.status, "tasks": self.tasks}
+
+
+def submit(
+    source: str | Path,
+    *,
+    settings: Settings | None = None,
+    key: str | None = None,
+    mode: str | None = None,
+    rehearse: bool = False,
+) -> Submitted:
+    """Stores a project and starts it.
+
+    Args:
+        source: a project file, a `.md` or `.txt` file with a brief, or the brief itself.
+        key: client key; the same key and file give the same project.
+        mode: run mode for the whole project, over the file's.
+        rehearse: let the stand-in play the model and carry no world call out.
+
+    Raises:
+        WrongUse: with every fault found; nothing was written.
+    """
+    settings = settings or get_settings()
+    skills = catalogue.build()
+    limits = reading.Limits(plan=PlanLimits(tasks=settings.limits.project_tasks))
+    found = reading.read_submission(str(source), _known(settings, skills), limits)
+    if mode is not None and mode not in get_args(Mode):
+        fault = Fault("mode", "unknown_mode", f"{mode!r} is no mode; use one of {', '.join(get_args(Mode))}")
+        raise WrongUse("the mode is not known", faults=[fault])
+    _need_model(settings, found, rehearse=rehearse)
+    client_key = key or found.file.key
+    if client_key and (same := _earlier(settings, client_key, found.digest)):
+        return same
+    return _store(settings, skills, found, client_key, mode=mode, rehearse=rehearse)
+
+
+def _store(
+    settings: Settings,
+    skills: SkillRegistry,
+    found: Project,
+    client_key: str | None,
+    *,
+    mode: str | None,
+    rehearse: bool,
+) -> Submitted:
+    project_id = new_id()
+    registered = frozenset(skill.name for skill in skills)
+    rows = None
+    if found.file.tasks:
+        rows = planning.rows_of(project_id, settings.owner, found.file.tasks, found.agents, registered)
+    row = _row(settings, found, project_id, client_key, mode=mode, rehearse=rehearse) | {"skills": sorted(registered)}
+    folder = settings.workspaces / project_id
+    copied = _workspace(folder, found)
+    planner = planning.planner(skills)
+    try:
+        ready = get_database(settings).write(
+            lambda c: projects.create(c, row, rows, planner=planner, inputs=[_file(one) for one in copied])
+        )
+    except IntegrityError:
+        # Two submits with one key at once: the other one won.
+        shutil.rmtree(folder, ignore_errors=True)
+        if client_key and (same := _earlier(settings, client_key, found.digest)):
+            return same
+        raise
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    queue.send(settings, ready)
+    events.publish(settings, project_id, 0)
+    keys = {task["key"]: task["id"] for task in rows.tasks} if rows else {}
+    return Submitted(project_id, "running" if rows else "planning", keys, created=True)
+
+
+def _need_model(settings: Settings, found: Project, *, rehearse: bool) -> None:
+    if settings.has_model or settings.stand_in or rehearse or found.script is not None:
+        return
+    words = (
+        "no model is configured and no stand-in was asked for: set OFFICINA_MODELS__STANDARD__NAME and "
+        "OFFICINA_MODEL_API_KEY (or OFFICINA_MODEL_BASE_URL) to use a model, or give the project a `script`, "
+        "submit with --rehearse, or set OFFICINA_STAND_IN=true to let the stand-in play it"
+    )
+    raise WrongUse(words, code="no_model", faults=[Fault("", "no_model", words)])
+
+
+def _earlier(settings: Settings, client_key: str, digest: str) -> Submitted | None:
+    """The project of a used key.
+
+    Raises:
+        WrongUse: `key_conflict` when it was another file.
+    """
+    with get_database(settings).read() as connection:
+        row = projects.by_key(connection, settings.owner, client_key)
+        if row is None:
+            return None
+        if row.file_digest != digest:
+            words = f"the key {client_key!r} was used for another project ({row.id}); take a new key"
+            raise WrongUse(words, code="key_conflict", faults=[Fault("key", "key_conflict", words)])
+        return _submitted(connection, row)
+
+
+def _submitted(connection: Connection, row: Row[Any]) -> Submitted:
+    query = select(tasks_table.c.key, tasks_table.c.id).where(tasks_table.c.project_id == row.id)
+    keys = {task.key: task.id for task in connection.execute(query.order_by(tasks_table.c.position))}
+    return Submitted(row.id, row.status, keys, created=False)
+
+
+def _workspace(folder: Path, found: Project) -> list[Copied]:
+    """Makes the project's folder and copies its inputs; nothing stays when one cannot be copied."""
+    folder.mkdir(parents=True)
+    try:
+        return copy_inputs(found.inputs, folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _row(
+    settings: Settings, found: Project, project_id: str, client_key: str | None, *, mode: str | None, rehearse: bool
+) -> dict[str, Any]:
+    file = found.file
+    cap = file.budget.max_cost_usd
+    return {
+        "id": project_id,
+        "owner_id": settings.owner,
+        "client_key": client_key,
+        "file_digest": found.digest,
+        "title": file.title,
+        "brief": file.brief or "",
+        "mode": mode or file.mode,
+        "permissions": dict(file.permissions),
+        "approvals": file.approvals,
+        "max_cost_micro": int((Decimal(str(cap)) if cap is not None else settings.project_cost_usd) * MICRO),
+        "max_parallel": file.budget.max_parallel or settings.limits.parallel_tasks,
+        "priority": file.priority,
+        "script": found.script.model_dump(mode="json", by_alias=True, exclude_unset=True) if found.script else None,
+        "rehearsal": rehearse,
+        "workspace": project_id,
+    }
+
+
+def _file(copied: Copied) -> dict[str, Any]:
+    return {"path": copied.path, "bytes": copied.bytes, "sha256": copied.sha256}
+
+
+def _known(settings: Settings, skills: SkillRegistry) -> Registries:
+    """What a project may name here."""
+    packs = {name: PackCard(frozenset(tool.name for tool in tools)) for name, tools in PACKS.items()}
+    return Registries(
+        skills=frozenset(skill.name for skill in skills),
+        documents=frozenset(),
+        packs=packs,
+        models=frozenset(model.name for model in settings.models.values()) | frozenset(settings.models) or None,
+        plugins={},
+        mcp_servers=frozenset(),
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """`python -m orchestrator.producer FILE`: prints the project id, or one line a fault."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m orchestrator.producer PROJECT_FILE\n")
+        return 2
+    try:
+        made = submit(arguments[0])
+    except WrongUse as error:
+        for line in map(str, error.faults or [error]):
+            sys.stderr.write(line + "\n")
+        return 2
+    sys.stdout.write(made.project_id + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
