@@ -59,7 +59,7 @@ class EmbeddedStack:
         self._say = say
         self._run = settings.home.absolute() / "run"
         self._logs = settings.home.absolute() / "logs"
-        self._redis = RedisServer(self._run, self._logs / "redis.log")
+        self._redis = RedisServer(self._run, self._log("redis"))
         self._wants_flower = flower
         self._flower: Flower | None = None
         self._joined = False
@@ -114,17 +114,19 @@ class EmbeddedStack:
         for number in range(1, self._workers + 1):
             # Two stacks of one home are two sets of workers: their names must differ.
             name = f"worker-{os.getpid()}-{number}" if self._joined else f"worker-{number}"
-            self._supervisor.add(Part(name, partial(self._worker, name), WORKERS, self._settings.grace_s + LEAVE_S))
+            self._supervisor.add(
+                Part(name, partial(self._worker, name), WORKERS, self._settings.grace_s + LEAVE_S, self._log(name))
+            )
 
     def _redis_part(self) -> Part:
-        return Part("redis", self._redis.start, REDIS, REDIS_GRACE_S)
+        return Part("redis", self._redis.start, REDIS, REDIS_GRACE_S, self._log("redis"))
 
     def _flower_part(self) -> Part:
-        self._flower = Flower(self._logs / "flower.log", self._environment())
-        return Part("flower", self._flower.start, MONITOR)
+        self._flower = Flower(self._log("flower"), self._environment())
+        return Part("flower", self._flower.start, MONITOR, log=self._log("flower"))
 
     def _worker(self, name: str) -> Process:
-        return Process(self._worker_command(name), log=self._logs / f"{name}.log", env=self._environment())
+        return Process(self._worker_command(name), log=self._log(name), env=self._environment())
 
     def _take_over(self) -> None:
         """In the supervisor's thread: brings back what the stack we joined took away with it."""
@@ -136,16 +138,19 @@ class EmbeddedStack:
             self._supervisor.keep(self._flower_part())
         self._say(f"the stack we joined has ended; its Redis goes on here, Flower at {self.flower_url or 'no address'}")
 
+    def _log(self, name: str) -> Path:
+        return self._logs / f"{name}.log"
+
     def _environment(self) -> dict[str, str]:
         return child_environment(self._settings, self.broker_url)
 
     def _begin_upgrade(self) -> Process:
         command = [sys.executable, "-P", "-m", "orchestrator.stack.upgrade"]
-        return Process(command, log=self._logs / "database.log", env=self._environment())
+        return Process(command, log=self._log("database"), env=self._environment())
 
     def _finish_upgrade(self, upgrade: Process) -> None:
         if upgrade.popen.wait() != 0:
-            said = (self._logs / "database.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            said = self._log("database").read_text(encoding="utf-8", errors="replace").strip().splitlines()
             raise Refused(f"the database cannot be used: {said[-1] if said else upgrade.outcome}", code="database")
 
     def _write_file(self) -> None:

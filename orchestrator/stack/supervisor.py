@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from orchestrator.stack.processes import Process
@@ -26,6 +27,8 @@ class Part:
     """Parts of a higher stage end before those of a lower one begin to."""
     grace_s: float = 5
     """Seconds it may take to end before it is killed."""
+    log: Path | None = None
+    """Where it says why it ended; named when it did."""
 
 
 class Supervisor:
@@ -125,7 +128,8 @@ class Supervisor:
             self._changed()
 
     def _wait(self, kept: "_Kept", why: str) -> None:
-        self._say(f"{kept.part.name} {why}; starting it again in {kept.delay_s:g} s")
+        where = f"; see {kept.part.log}" if kept.part.log else ""
+        self._say(f"{kept.part.name} {why}; starting it again in {kept.delay_s:g} s{where}")
         kept.due = time.monotonic() + kept.delay_s
         kept.delay_s = min(kept.delay_s * 2, LONGEST_DELAY_S)
 

@@ -160,26 +160,35 @@ def get(url: str, method: str = "GET", **headers: str) -> tuple[int, Any]:
         return error.code, error.read()
 
 
-def test_flower_tells_programs_of_this_machine_and_changes_nothing(home) -> None:
+@pytest.fixture(scope="module")
+def flower_url(short_folder: Path) -> Iterator[str]:
+    """The Flower of a stack without workers."""
+    home = short_folder / "flower"
     with a_stack(home, []) as stack:
-        url = str(stack.flower_url)
-        assert url == settings_of(home).stack["flowerUrl"]
-
-        assert get(f"{url}/api/workers") == (200, b"{}")
-        assert get(f"{url}/api/tasks") == (200, b"{}")
-        assert get(f"{url}/")[0] == 200
-        for path in ("worker/shutdown/x", "task/async-apply/officina.run", "task/revoke/x", "worker/pool/grow/x"):
-            assert get(f"{url}/api/{path}", "POST")[0] == 403, path
+        assert settings_of(home).stack["flowerUrl"] == stack.flower_url
+        yield str(stack.flower_url)
 
 
-def test_flower_answers_no_page_and_no_name_from_elsewhere(home) -> None:
-    with a_stack(home, []) as stack:
-        url = f"{stack.flower_url}/api/tasks"
+def test_flower_tells_programs_of_this_machine_what_it_sees(flower_url) -> None:
+    assert get(f"{flower_url}/api/workers") == (200, b"{}")
+    assert get(f"{flower_url}/api/tasks") == (200, b"{}")
+    assert get(f"{flower_url}/")[0] == 200
 
-        assert get(url, Origin="http://evil.example")[0] == 403
-        assert get(url, Origin="null")[0] == 403
-        assert get(url, Host="evil.example:80")[0] == 403
-        assert get(url, Origin=str(stack.flower_url))[0] == 200
+
+@pytest.mark.parametrize(
+    "path", ["worker/shutdown/x", "task/async-apply/officina.run", "task/revoke/x", "worker/pool/grow/x"]
+)
+def test_flower_changes_nothing(flower_url, path) -> None:
+    assert get(f"{flower_url}/api/{path}", "POST")[0] == 403
+
+
+def test_flower_answers_no_page_and_no_name_from_elsewhere(flower_url) -> None:
+    url = f"{flower_url}/api/tasks"
+
+    assert get(url, Origin="http://evil.example")[0] == 403
+    assert get(url, Origin="null")[0] == 403
+    assert get(url, Host="evil.example:80")[0] == 403
+    assert get(url, Origin=flower_url)[0] == 200
 
 
 def test_flower_listens_on_loopback_only_and_comes_back_on_its_port(home) -> None:
