@@ -1,0 +1,1 @@
+"""Project files: what a person submits, read whole and refused with every fault at once (spec: project)."""
