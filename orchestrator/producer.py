@@ -103,7 +103,7 @@ def _store(
     copied = _workspace(folder, found)
     planner = planning.planner(skills)
     try:
-        ready = get_database(settings).write(
+        get_database(settings).write(
             lambda c: projects.create(c, row, rows, planner=planner, inputs=[_file(one) for one in copied])
         )
     except IntegrityError:
@@ -115,7 +115,7 @@ def _store(
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    queue.send(settings, ready)
+    queue.advance(settings, project_id, found.file.title)
     events.publish(settings, project_id, 0)
     keys = {task["key"]: task["id"] for task in rows.tasks} if rows else {}
     return Submitted(project_id, "running" if rows else "planning", keys, created=True)
@@ -213,8 +213,7 @@ def main(arguments: list[str]) -> int:
     try:
         made = submit(arguments[0])
     except WrongUse as error:
-        for line in map(str, error.faults or [error]):
-            sys.stderr.write(line + "\n")
+        sys.stderr.writelines(f"{fault}\n" for fault in error.faults)
         return 2
     sys.stdout.write(made.project_id + "\n")
     return 0

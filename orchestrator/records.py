@@ -56,8 +56,8 @@ class MessageRecord:
     body: dict[str, Json]
 
 
-#: `announced`: its tool.call is in the trace; `asked`: it waits for its signal; `started`: a once call may have happened;
-#: `done`: its result stands.
+#: `announced`: its tool.call is in the trace; `asked`: it waits for its signal; `started`: a once call that may have
+#: happened; `done`: its result stands.
 CallStatus = Literal["announced", "asked", "started", "done"]
 
 

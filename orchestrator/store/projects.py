@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from orchestrator.planning import PlanRows
 from orchestrator.records import Event
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED, TASK_ENDED
-from orchestrator.store import definitions, events, plans, signals, wakes
+from orchestrator.store import definitions, events, plans, signals
 from orchestrator.store import runs as runs_moves
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import files, projects, runs, tasks
@@ -29,7 +29,7 @@ def create(
     *,
     planner: AgentDefinition,
     inputs: Sequence[Mapping[str, Any]] = (),
-) -> list[wakes.Wake]:
+) -> None:
     """Writes a project whole: with its plan and the first root runs, or else with the run of its planner."""
     connection.execute(insert(projects).values(dict(project) | {"status": "planning", "created_at": now_ms()}))
     stored = connection.execute(select(projects).where(projects.c.id == project["id"])).one()
@@ -44,9 +44,7 @@ def create(
         definitions.keep(connection, {planner.definition_digest: planner.to_json()})
         runs_moves.make_planner(connection, stored, planner.name, planner.id, planner.definition_digest)
         lines = [Event("project.status", {"status": "planning", "from": "new"})]
-    ready = wakes.take(connection, stored.id)
     events.append(connection, stored.id, lines)
-    return ready
 
 
 def cancel(connection: Connection, project_id: str, reason: str) -> bool:
