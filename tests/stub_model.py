@@ -10,6 +10,7 @@ so that any number of conversations go on side by side; the last turn repeats. `
 
 import argparse
 import json
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -50,6 +51,11 @@ class StubModel(ThreadingHTTPServer):
             fails = self._failures[index] < self.turns[index].get("fail", {}).get("times", 1)
             self._failures[index] += 1
             return self.requests, self.turns[index], fails and "fail" in self.turns[index]
+
+    def handle_error(self, *_: object) -> None:
+        """Silent about clients that hang up: they are part of what is tried."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(*_)
 
     def __enter__(self) -> "StubModel":
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
