@@ -22,7 +22,7 @@ class Project:
     """A project under construction: each method writes rows at once."""
 
     def __init__(self, settings: Settings, title: str = "Seattle weather 2012-2015", **columns: Any) -> None:
-        self.settings, self.id = settings, new_id()
+        self.settings, self.id = settings, str(columns.get("id") or new_id())
         self.task_ids: dict[str, str] = {}
         self.run_ids: dict[str, str] = {}
         self.defaults = {"project_id": self.id, "definition_digest": self._definition(), "created_at": BEGAN}
@@ -32,6 +32,7 @@ class Project:
             "file_digest": "0" * 64,
             "title": title,
             "brief": "What the weather did",
+            "skills": [],
             "status": "running",
             "permissions": {},
             "approvals": "park",
@@ -100,7 +101,7 @@ class Project:
             "status": "open",
             "title": "Something running for you wants to use code.execute, which acts outside Officina",
             "reason": "process is ask by default",
-            "options": [{"id": "yes", "label": "Do it"}, {"id": "no", "label": "No"}],
+            "options": [{"id": "Do it", "label": "Do it"}, {"id": "No", "label": "No"}],
             "priority": "normal",
             "action": {"toolCallId": "c1", "skill": "code.execute", "input": {"language": "python", "code": CODE}},
             "digest": "d" * 64,

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from orchestrator.settings import Settings
 from registry.base import Json
 from registry.errors import Refused
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from orchestrator.settings import Settings
 
 
 def say(text: str = "") -> None:
@@ -37,7 +38,7 @@ def say_json(value: Json) -> None:
 
 
 @contextmanager
-def looking(settings: Settings) -> "Iterator[Connection]":
+def looking(settings: "Settings") -> "Iterator[Connection]":
     """A transaction that only looks.
 
     Raises:

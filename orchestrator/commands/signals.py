@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.commands.output import looking, say, say_json
+from registry.base import Json
 from registry.errors import Fault, WrongUse
 
 app = typer.Typer()
@@ -40,6 +41,7 @@ def answer(
     """Answer a signal, once."""
     if (option is None) == (payload is None):
         raise WrongUse('give an option such as "Do it" or --payload JSON, and not both', code="answer_shape")
+    given = {"option": option} if payload is None else {"payload": _parsed(payload)}
     from orchestrator import lookup
     from orchestrator.settings import get_settings
     from orchestrator.signals import answer as settle
@@ -47,14 +49,11 @@ def answer(
     settings = get_settings()
     with looking(settings) as connection:
         signal_id = lookup.signal_id(connection, signal, settings.owner)
-    if payload is not None:
-        settle(settings, signal_id, payload=_parsed(payload), by=settings.owner)
-    else:
-        settle(settings, signal_id, option=option, by=settings.owner)
+    settle(settings, signal_id, **given, by=settings.owner)
     say(f"{signal_id} answered")
 
 
-def _parsed(text: str) -> object:
+def _parsed(text: str) -> Json:
     from registry.jsontext import JsonFault, parse
 
     try:

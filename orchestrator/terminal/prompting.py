@@ -37,7 +37,7 @@ Signal = dict[str, Json]
 
 @dataclass(frozen=True)
 class Reply:
-    """What the person chose: an option's label, or a payload of their own."""
+    """What the person chose: an option's id, or a payload of their own."""
 
     option: str | None = None
     payload: Json = UNSET
@@ -158,18 +158,17 @@ def _question(signal: Signal, options: list[Any]) -> str:
 
 def _understood(typed: str, signal: Signal, options: list[Any]) -> Reply | None:
     word = typed.strip("\"'").lower()
-    labels = [_label(option) for option in options]
-    if not labels:
+    if not options:
         try:
             return Reply(payload=parse(typed))
         except JsonFault:
             return None
     if signal["kind"] == "decision" and word in _YES | _NO:
-        wanted = "do it" if word in _YES else "no"
-        return next((Reply(option=label) for label in labels if label.lower() == wanted), None)
-    if word.isdecimal() and 1 <= int(word) <= len(labels):
-        return Reply(option=labels[int(word) - 1])
-    return next((Reply(option=label) for label in labels if label.lower() == word), None)
+        word = "do it" if word in _YES else "no"
+    chosen = [option["id"] for option in options if word == _label(option).lower()]
+    if not chosen and word.isdecimal() and 1 <= int(word) <= len(options):
+        chosen = [options[int(word) - 1]["id"]]
+    return Reply(option=chosen[0]) if chosen else None
 
 
 def _label(option: Any) -> str:

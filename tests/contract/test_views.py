@@ -1,0 +1,200 @@
+"""What `show`, `list`, `signals` and `trace` give, on both databases (spec: project 1)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, event
+
+from orchestrator import following, lookup, views
+from orchestrator.settings import Settings
+from orchestrator.store.database import get_database
+from orchestrator.store.tables import projects
+from orchestrator.terminal import scene
+from registry.errors import Refused
+from tests.rows import BEGAN, Project, weather
+
+
+@pytest.fixture
+def settings(tmp_path: Path, database_url: str) -> Settings:
+    return Settings(home=tmp_path / "home", database_url=database_url, _env_file=None)  # type: ignore[call-arg]
+
+
+@contextmanager
+def looking(settings: Settings) -> Iterator[Connection]:
+    with get_database(settings).read() as connection:
+        yield connection
+
+
+def test_a_project_has_exactly_the_promised_fields(settings: Settings) -> None:
+    made = weather(settings)
+    made.signal("yearly")
+    with looking(settings) as connection:
+        shown = views.project(connection, made.id, settings)
+    assert list(shown) == [
+        "id", "title", "status", "costUsd", "createdAt", "endedAt", "workspace", "tasks", "files", "signals"
+    ]  # fmt: skip
+    assert list(shown["tasks"][0]) == [
+        "key", "id", "title", "role", "status", "agent", "dependsOn", "output", "error", "costUsd", "startedAt",
+        "endedAt", "runs",
+    ]  # fmt: skip
+    assert list(shown["tasks"][0]["runs"][0]) == [
+        "id", "parentId", "kind", "status", "on", "code", "steps", "attempt", "children"
+    ]  # fmt: skip
+    assert shown["files"][1] == {"path": "profile.md", "bytes": 1_830, "sha256": "a" * 64}
+    assert (shown["costUsd"], shown["createdAt"], shown["endedAt"]) == (0.0123, BEGAN, None)
+    assert shown["workspace"] == str(settings.workspaces / "seattle-weather-2012-2015")
+
+
+def test_tasks_come_in_plan_order_with_their_dependencies_in_file_order(settings: Settings) -> None:
+    made = weather(settings)
+    with looking(settings) as connection:
+        shown = views.project(connection, made.id, settings)
+    assert {task["key"]: task["dependsOn"] for task in shown["tasks"]} == {
+        "profile": [],
+        "monthly": ["profile"],
+        "yearly": ["profile"],
+        "chart": ["monthly"],
+        "brief": ["monthly", "yearly", "chart"],
+        "review": ["brief"],
+    }
+    assert [task["key"] for task in shown["tasks"]] == list(made.task_ids)
+
+
+def test_faults_reasons_and_lower_bounds_show_where_there_are_any(settings: Settings) -> None:
+    made = Project(settings, cost_micro=5, cost_incomplete=True)
+    fault = {"code": "model_failed", "message": "429", "node": "think", "kind": "x"}
+    made.task("one", "failed", error=fault, run={"error": fault})
+    made.task("two", "skipped", after=["one"], reason="one failed")
+    with looking(settings) as connection:
+        shown = views.project(connection, made.id, settings)
+    one, two = shown["tasks"]
+    assert one["error"] == {"code": "model_failed", "message": "429", "node": "think"}
+    assert one["runs"][0]["code"] == "model_failed"
+    assert (two["reason"], two["error"], two["runs"]) == ("one failed", None, [])
+    assert (shown["costUsd"], shown["costIncomplete"]) == (0.000005, True)
+
+
+def test_children_stand_within_their_parents_whatever_their_ids(settings: Settings) -> None:
+    made = Project(settings)
+    made.task("one", "waiting", run={"id": "0b", "waiting_on": "children"})
+    made.run("one", "running", id="0a", parent_id="0b", kind="spawn")
+    made.run("one", "queued", id="0c", parent_id="0a", kind="item")
+    with looking(settings) as connection:
+        (root,) = views.project(connection, made.id, settings)["tasks"][0]["runs"]
+    assert (root["id"], root["on"]) == ("0b", "children")
+    assert root["children"][0]["id"] == "0a"
+    assert root["children"][0]["children"][0]["id"] == "0c"
+
+
+def test_a_big_project_takes_no_more_statements_than_a_small_one(settings: Settings) -> None:
+    small, big = Project(settings), Project(settings)
+    small.task("one", "running")
+    for number in range(40):
+        big.task(f"t{number}", "running", after=[f"t{number - 1}"] if number else [])
+        big.signal(f"t{number}")
+    counts = [[_statements(settings, kind, made.id) for kind in ("show", "watch")] for made in (small, big)]
+    assert counts[0] == counts[1] == [6, 5]
+
+
+def _statements(settings: Settings, kind: str, project_id: str) -> int:
+    seen: list[str] = []
+    engine = get_database(settings).engine
+
+    def count(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.lstrip().upper().startswith(("SELECT", "WITH")):
+            seen.append(statement)
+
+    event.listen(engine, "before_cursor_execute", count)
+    try:
+        with looking(settings) as connection:
+            if kind == "show":
+                views.project(connection, project_id, settings)
+            else:
+                scene.read(connection, project_id, settings)
+    finally:
+        event.remove(engine, "before_cursor_execute", count)
+    return len(seen)
+
+
+def test_projects_come_newest_first_with_their_counts(settings: Settings) -> None:
+    weather(settings)
+    other = Project(settings, title="Another", created_at=BEGAN + 1, status="completed", ended_at=BEGAN + 2)
+    with looking(settings) as connection:
+        found = views.project_list(connection, settings.owner)
+        assert [row["title"] for row in found] == ["Another", "Seattle weather 2012-2015"]
+        assert (found[1]["tasks"], found[1]["endedTasks"]) == (6, 1)
+        assert [row["id"] for row in views.project_list(connection, settings.owner, status="completed")] == [other.id]
+        assert views.project_list(connection, "somebody else") == []
+
+
+def test_open_signals_carry_exactly_what_would_run(settings: Settings) -> None:
+    made = weather(settings)
+    signal = made.signal("yearly")
+    made.signal("yearly", status="answered", answer={"approved": True}, answered_by="local")
+    with looking(settings) as connection:
+        (shown,) = views.signal_list(connection, settings.owner)
+        assert len(views.signal_list(connection, settings.owner, status=None)) == 2
+        assert views.signal_list(connection, "somebody else") == []
+    assert shown["id"] == signal
+    assert shown["action"]["input"]["code"].startswith("import csv")
+    assert (shown["projectId"], shown["taskId"], shown["agent"]) == (made.id, made.task_ids["yearly"], "Nadia Kest")
+
+
+def test_an_id_may_be_shortened_as_far_as_it_stays_the_only_one(settings: Settings) -> None:
+    made = Project(settings, id="01a22d1e-88f5-7798-bc55-f1d8c182d7e3")
+    Project(settings, id="01a22d1e-99f5-7798-bc55-f1d8c182d7e3")
+    Project(settings, id="02b22d1e-99f5-7798-bc55-f1d8c182d7e3", owner_id="somebody else")
+    with looking(settings) as connection:
+        assert lookup.project_id(connection, "01A22D1E-88", settings.owner) == made.id
+        assert lookup.project_id(connection, made.id, settings.owner) == made.id
+        refusals = {
+            "01a22d1e": "ambiguous_id",
+            "01a22d1": "unknown_project",
+            "02b22d1e-99f5": "unknown_project",
+            "%": "unknown_project",
+            "01a22d1_-88f5": "unknown_project",
+            "'; DROP TABLE projects; --": "unknown_project",
+            "": "unknown_project",
+        }
+        for given, code in refusals.items():
+            with pytest.raises(Refused) as refused:
+                lookup.project_id(connection, given, settings.owner)
+            assert refused.value.code == code, given
+
+
+def test_tasks_and_signals_of_others_are_unknown(settings: Settings) -> None:
+    made = weather(settings)
+    signal = made.signal("yearly")
+    with looking(settings) as connection:
+        assert lookup.task_id(connection, made.task_ids["brief"], settings.owner) == made.task_ids["brief"]
+        assert lookup.signal_id(connection, signal, settings.owner) == signal
+        for find, given in ((lookup.task_id, made.task_ids["brief"]), (lookup.signal_id, signal)):
+            with pytest.raises(Refused):
+                find(connection, given, "somebody else")
+
+
+def test_a_scene_says_what_a_root_run_waits_for(settings: Settings) -> None:
+    made = Project(settings)
+    made.task("one", "waiting", run={"waiting_on": "timer", "due_at": BEGAN + 60_000, "attempt": 2})
+    made.run("one", "failed", attempt=1)
+    with looking(settings) as connection:
+        seen = scene.read(connection, made.id, settings)
+    task = seen.tasks["one"]
+    assert (task.waiting_on, task.due_at, task.attempt) == ("timer", BEGAN + 60_000, 2)
+    assert (seen.workers, seen.done, seen.ended) == (0, 0, False)
+
+
+def test_a_trace_is_followed_to_its_last_line_and_then_ends(settings: Settings) -> None:
+    made = Project(settings)
+    for number in range(3):
+        made.event("project.status", {"status": "running", "from": "planning", "n": number})
+    told = []
+    for batch in following.live(settings, made.id):
+        told += batch
+        if len(told) == 3 and not batch:  # all told and still running: now it ends
+            made.event("project.status", {"status": "completed", "from": "running"})
+            made.set(projects, made.id, status="completed")
+    assert [line.seq for line in told] == [1, 2, 3, 4]
+    assert [line.seq for line in following.stored(settings, made.id, after=2)] == [3, 4]
