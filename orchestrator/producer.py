@@ -16,15 +16,14 @@ from sqlalchemy import Connection, Row, select
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator import events, planning, queue
+from orchestrator.known import registries
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import projects
 from orchestrator.store.database import get_database
 from orchestrator.store.tables import tasks as tasks_table
 from registry.base import Json
 from registry.errors import Fault, WrongUse
-from registry.graph.checks.known import PackCard, Registries
 from registry.ids import new_id
-from registry.packs import PACKS
 from registry.permissions import Mode
 from registry.plans import PlanLimits
 from registry.projects import reading
@@ -73,7 +72,7 @@ def submit(
     settings = settings or get_settings()
     skills = catalogue.build()
     limits = reading.Limits(plan=PlanLimits(tasks=settings.limits.project_tasks))
-    found = reading.read_submission(str(source), _known(settings, skills), limits)
+    found = reading.read_submission(str(source), registries(settings, skills), limits)
     if mode is not None and mode not in get_args(Mode):
         fault = Fault("mode", "unknown_mode", f"{mode!r} is no mode; use one of {', '.join(get_args(Mode))}")
         raise WrongUse("the mode is not known", faults=[fault])
@@ -190,19 +189,6 @@ def _row(
 
 def _file(copied: Copied) -> dict[str, Any]:
     return {"path": copied.path, "bytes": copied.bytes, "sha256": copied.sha256}
-
-
-def _known(settings: Settings, skills: SkillRegistry) -> Registries:
-    """What a project may name here."""
-    packs = {name: PackCard(frozenset(tool.name for tool in tools)) for name, tools in PACKS.items()}
-    return Registries(
-        skills=frozenset(skill.name for skill in skills),
-        documents=frozenset(),
-        packs=packs,
-        models=frozenset(model.name for model in settings.models.values()) | frozenset(settings.models) or None,
-        plugins={},
-        mcp_servers=frozenset(),
-    )
 
 
 def main(arguments: list[str]) -> int:

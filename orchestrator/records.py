@@ -224,6 +224,7 @@ class RunRecord:
     agent_id: str
     agent_name: str
     definition: dict[str, Json]
+    definition_digest: str = ""
     attempt: int = 1
     owner_id: str = "local"
     project_title: str = ""

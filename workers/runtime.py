@@ -8,9 +8,11 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Callable
 from functools import lru_cache
 
 from orchestrator.journal import StoreJournal
+from orchestrator.known import registries
 from orchestrator.ports.signals import DeskSignals
 from orchestrator.records import RunRecord
 from orchestrator.settings import Settings, get_settings
@@ -18,6 +20,7 @@ from orchestrator.store import loading, runs, workers
 from orchestrator.store.database import get_database
 from orchestrator.store.runs import Claim
 from registry.errors import LeaseStale, RunFailure
+from registry.graph.validation import Registries, check_registries, parse_agent
 from registry.ids import new_id
 from registry.packs import PACKS
 from registry.skills import catalogue
@@ -125,6 +128,7 @@ def services(settings: Settings) -> Services:
     """The engine's outside in a worker."""
     database = get_database(settings)
     desk = DeskSignals(settings, database)
+    skills = catalogue.build()
 
     @lru_cache(maxsize=256)
     def folder(name: str) -> JailedWorkspace:
@@ -133,7 +137,7 @@ def services(settings: Settings) -> Services:
         return JailedWorkspace(root)
 
     return Services(
-        catalogue=catalogue.build(),
+        catalogue=skills,
         packs=PACKS,
         journal=StoreJournal(settings, database),
         model=lambda run: client_for(settings, script=run.script, rehearsal=run.rehearsal),
@@ -141,8 +145,26 @@ def services(settings: Settings) -> Services:
         workspace=lambda run: folder(run.workspace) if run.workspace else None,
         sandbox=lambda _run: find_sandbox(),
         signals=lambda _run: desk,
+        check=_checker(registries(settings, skills)),
         model_timeout_s=settings.model_timeout_s,
     )
+
+
+def _checker(known: Registries) -> Callable[[RunRecord], list[str]]:
+    """Both levels of validation at a run's start; a definition is looked at once, its digest says which it is."""
+    seen: dict[str, list[str]] = {}
+
+    def check(run: RunRecord) -> list[str]:
+        if run.definition_digest not in seen:
+            agent, findings = parse_agent(run.definition)
+            if agent is not None:
+                findings = [*findings, *check_registries(agent, known, at_run_start=True)]
+            if len(seen) > 1_000:
+                seen.clear()
+            seen[run.definition_digest] = [f"{f.code}: {f.message}" for f in findings if f.severity == "error"]
+        return seen[run.definition_digest]
+
+    return check
 
 
 _runtime: Runtime | None = None

@@ -11,7 +11,7 @@ from registry.errors import Fault, WrongUse
 
 if TYPE_CHECKING:
     from registry.graph.expressions import Slots
-    from registry.graph.validation import Finding, Registries
+    from registry.graph.validation import Finding
 
 app = typer.Typer(help="Check and try the graph of an agent.", no_args_is_help=True)
 
@@ -49,7 +49,10 @@ def validate(
 
     agent, findings = parse_agent(read_data(file))
     if check and agent is not None:
-        findings += check_registries(agent, _registries())
+        from orchestrator.known import registries
+        from orchestrator.settings import get_settings
+
+        findings += check_registries(agent, registries(get_settings()))
     if as_json:
         say_json({"findings": [finding.to_json() for finding in findings]})
     else:
@@ -87,19 +90,3 @@ def _print(findings: "list[Finding]") -> None:
 
 def _one_line(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
-
-
-def _registries() -> "Registries":
-    """What this release and these settings hold; agents live in a database that this command does not open."""
-    from orchestrator.settings import get_settings
-    from registry.graph.validation import PackCard, Registries
-    from registry.packs import core
-    from registry.skills.catalogue import catalogue
-
-    settings = get_settings()
-    models = {*settings.models, *(model.name for model in settings.models.values())}
-    return Registries(
-        skills=frozenset(skill.name for skill in catalogue()),
-        packs={"core": PackCard(frozenset(skill.name for skill in core.SKILLS))},
-        models=None if settings.stand_in else frozenset(models),
-    )

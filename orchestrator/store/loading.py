@@ -23,6 +23,7 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
         agent_id=row.agent_id,
         agent_name=row.agent_name,
         definition=definitions.get(connection, row.definition_digest),
+        definition_digest=row.definition_digest,
         attempt=row.attempt,
         owner_id=project.owner_id,
         project_title=project.title,

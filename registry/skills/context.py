@@ -231,6 +231,8 @@ class SkillContext:
     control: Control | None = None
     #: A person's answer to what this call asked with `AskPerson`; None is a rejection.
     answer: Json = NO_ANSWER
+    #: A dress rehearsal: a world call that was approved is recorded, not carried out.
+    rehearsal: bool = False
     #: Set when the run, its project or its worker stops; looked at between chunks.
     cancelled: Callable[[], bool] = field(default=lambda: False)
     #: Seconds of running time the run still has.

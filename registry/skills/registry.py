@@ -150,6 +150,8 @@ class SkillRegistry:
         call = self.check(name, arguments, context)
         if refusal := _gate(call, context, authority):
             return refusal
+        if context.rehearsal and "world" in call.operations:
+            return SkillResult(True, {"rehearsed": True, "note": "a rehearsal: this call was not carried out"})
         context.deadline = Deadline(min(call.skill.timeout_s, context.time_left))
         context.check()
         context.begin(call)

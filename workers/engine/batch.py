@@ -280,6 +280,7 @@ class Batch:
             sandbox=session.services.sandbox(record),
             signals=session.services.signals(record),
             control=QueueKeys(session),
+            rehearsal=record.rehearsal,
             answer=_payload(signal) if asked and signal else NO_ANSWER,
             cancelled=session.stopped.is_set,
             now_ms=session.services.now_ms,

@@ -114,7 +114,6 @@ def run(
         model=lambda _run: model,
         limits=limits,
         extra_tools=[_stub(name, spec) for name, spec in script.tools.items()],
-        check=_errors,
     )
     agent_id = str(definition.get("id", ""))
     record = RunRecord(

@@ -75,7 +75,7 @@ def _walk(session: Session) -> None:
 
 def _begin(session: Session) -> None:
     """The state at the start, and the definition's last check before anything is spent."""
-    faults = session.services.check(session.record.definition)
+    faults = session.services.check(session.record)
     if faults:
         raise RunFailure("agent_invalid", "; ".join(faults)[:4000])
     carried = dict(session.state)

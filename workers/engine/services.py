@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from orchestrator.journal import Journal
 from orchestrator.records import RunRecord
 from orchestrator.settings import Limits
-from registry.base import Json
 from registry.skills.context import Sandbox, Signals, Workspace
 from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Skill
@@ -33,8 +32,8 @@ class Services:
     signals: Callable[[RunRecord], Signals | None] = _nothing
     #: Tools every agent has beside its own (stub tools of a scripted run); they hide pack tools of the same name.
     extra_tools: Iterable[Skill] = ()
-    #: Faults of a definition beyond its own shape; any of them stops the run before its first step.
-    check: Callable[[dict[str, Json]], list[str]] = field(default=lambda _definition: [])
+    #: Faults of a run's definition; any of them stops it before its first step.
+    check: Callable[[RunRecord], list[str]] = field(default=lambda _run: [])
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     #: Seconds one model call may take.
     model_timeout_s: float = 120

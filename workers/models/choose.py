@@ -7,8 +7,9 @@ from workers.models.standin import StandIn
 
 
 def stands_in(settings: Settings, *, script: Json = None, rehearsal: bool = False) -> bool:
-    """Whether the stand-in plays the model: the settings, a rehearsal or a script of the project ask for it."""
-    return settings.stand_in or rehearsal or script is not None
+    """Whether the stand-in plays the model: the settings or a rehearsal ask for it, or a script does and no model is
+    configured. With a model the script waits for a rehearsal."""
+    return settings.stand_in or rehearsal or (script is not None and not settings.has_model)
 
 
 def client_for(settings: Settings, *, script: Json = None, rehearsal: bool = False) -> ModelClient:
