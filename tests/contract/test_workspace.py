@@ -308,6 +308,30 @@ def test_a_folder_swapped_for_a_link_never_leads_out(workspace: JailedWorkspace,
     assert sorted(p.name for p in outside.iterdir()) == ["secret.txt"]
 
 
+@pytest.mark.parametrize("kind", ["link", "hard link", "pipe"])
+@pytest.mark.timeout(20)
+def test_a_file_swapped_between_the_look_and_the_opening_is_not_read(
+    workspace: JailedWorkspace, root: Path, outside: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(workspace, "a.md", b"mine")
+    looked = handles.judge_file
+
+    def judge_and_swap(status: os.stat_result, path: str) -> None:
+        looked(status, path)
+        monkeypatch.undo()
+        (root / "a.md").unlink()
+        if kind == "link":
+            (root / "a.md").symlink_to(outside / "secret.txt")
+        elif kind == "hard link":
+            os.link(outside / "secret.txt", root / "a.md")
+        else:
+            os.mkfifo(root / "a.md")
+
+    monkeypatch.setattr(handles, "judge_file", judge_and_swap)
+
+    assert refusal(get, workspace, "a.md") == ("unsupported_type" if kind == "pipe" else "path_escape")
+
+
 def test_readers_see_the_old_content_or_the_new(workspace: JailedWorkspace) -> None:
     old, new = b"o" * MIB, b"n" * MIB
     put(workspace, "a.bin", old)

@@ -143,7 +143,7 @@ def test_a_saved_agent_that_does_not_fit_is_left(other: SavedAgent) -> None:
 def test_of_several_the_leanest_then_the_latest_then_the_lowest_id_is_taken() -> None:
     agents = [
         saved("a", "writer", "email.send", "llm.generate", updated_at=9),
-        saved("d", "writer", "email.send", "web.fetch", updated_at=1),
+        saved("aa", "writer", "email.send", "web.fetch", updated_at=1),
         saved("c", "writer", "email.send", updated_at=5),
         saved("b", "writer", "email.send", updated_at=5),
     ]
@@ -153,7 +153,7 @@ def test_of_several_the_leanest_then_the_latest_then_the_lowest_id_is_taken() ->
 
     assert picked(*agents) == "b"
     assert picked(*agents[:3]) == "c"
-    assert picked(*agents[:2]) == "d"
+    assert picked(*agents[:2]) == "aa"
     assert picked(agents[0]) == "a"
 
 
