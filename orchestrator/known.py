@@ -7,14 +7,20 @@ from registry.skills import catalogue
 from registry.skills.registry import SkillRegistry
 
 
-def registries(settings: Settings, skills: SkillRegistry | None = None) -> Registries:
-    """The registries that can be asked here; models only where real ones are configured and play."""
+def registries(settings: Settings, skills: SkillRegistry | None = None, *, stand_in: bool | None = None) -> Registries:
+    """The registries that can be asked here.
+
+    Args:
+        skills: the catalogue, when it is built already.
+        stand_in: whether the stand-in may play the model, so that no model has to be there; None: as the settings say.
+    """
+    stand_in = settings.stand_in if stand_in is None else stand_in
     names = {*settings.models, *(model.name for model in settings.models.values())}
     return Registries(
         skills=frozenset(skill.name for skill in skills or catalogue.build()),
         documents=frozenset(),
         packs={name: PackCard(frozenset(tool.name for tool in tools)) for name, tools in PACKS.items()},
-        models=frozenset(names) if names and not settings.stand_in else None,
+        models=None if stand_in else frozenset(names),
         plugins={},
         mcp_servers=frozenset(),
     )

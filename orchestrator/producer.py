@@ -72,7 +72,9 @@ def submit(
     settings = settings or get_settings()
     skills = catalogue.build()
     limits = reading.Limits(plan=PlanLimits(tasks=settings.limits.project_tasks))
-    found = reading.read_submission(str(source), registries(settings, skills), limits)
+    found = reading.read_submission(
+        str(source), registries(settings, skills, stand_in=settings.stand_in or not settings.has_model), limits
+    )
     if mode is not None and mode not in get_args(Mode):
         fault = Fault("mode", "unknown_mode", f"{mode!r} is no mode; use one of {', '.join(get_args(Mode))}")
         raise WrongUse("the mode is not known", faults=[fault])

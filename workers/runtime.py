@@ -145,7 +145,7 @@ def services(settings: Settings) -> Services:
         workspace=lambda run: folder(run.workspace) if run.workspace else None,
         sandbox=lambda _run: find_sandbox(),
         signals=lambda _run: desk,
-        check=_checker(registries(settings, skills)),
+        check=_checker(registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)),
         model_timeout_s=settings.model_timeout_s,
     )
 
