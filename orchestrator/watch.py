@@ -56,6 +56,7 @@ class _Watcher:
         self.activity = Activity()
         self.scene = self._read(None)
         self._looked = time.monotonic()
+        self._heard: set[str] = set()
         self._attended: set[str] = set()
 
     def run(self) -> int:
@@ -71,6 +72,7 @@ class _Watcher:
     def _take(self, batch: list[Event]) -> None:
         self.activity.take(batch)
         self.screen.tell(batch, self.scene)
+        self._heard |= {str(event.data.get("signalId")) for event in batch if event.kind == "signal.raised"}
         if len(batch) == following.BATCH:
             return  # still catching up with what happened before
         time.sleep(max(0.0, self._looked + PACE_S - time.monotonic()))
@@ -83,9 +85,12 @@ class _Watcher:
             return scene.read(connection, self.project_id, self.settings, before.plan if before else None)
 
     def _attend(self) -> None:
-        """Turns to each signal once, when it is first seen open."""
+        """Turns to each open signal once. Rows run ahead of events: one not heard of yet waits for the next look."""
         for signal in self.scene.signals:
             if signal["id"] in self._attended:
+                continue
+            if signal["id"] not in self._heard:
+                self._heard.add(signal["id"])
                 continue
             self._attended.add(signal["id"])
             self.screen.announce(signal)

@@ -43,6 +43,8 @@ _WEIGHTS: Final = {
     "cancelled": 1,
     "completed": 0,
 }
+#: Milliseconds a stack may take to start before its absence is worth a word.
+_PATIENCE_MS: Final = 5_000
 #: Columns below which agent and cost give way.
 _NARROW: Final = 64
 #: Columns from which on the page has room for labels.
@@ -199,7 +201,7 @@ def answer_command(signal: dict[str, Json]) -> str:
 
 
 def _hints(scene: Scene) -> list[Text]:
-    if scene.ended or scene.workers:
+    if scene.ended or scene.workers or scene.now - scene.created_at < _PATIENCE_MS:
         return []
     return [Text(), Text("no worker is up: officina up (or officina worker) starts one", style="yellow")]
 
@@ -223,14 +225,13 @@ def deliverables(scene: Scene, files: Sequence[dict[str, Json]]) -> list[Rendera
     promised = {path for task in scene.tasks.values() for path in task.deliverables}
     made = [file for file in files if not file["path"].startswith("inputs/")]
     shown = [file for file in made if file["path"] in promised] or made
-    table = Table.grid(padding=(0, 2))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(overflow="fold")
+    lines = [Text("Deliverables", style="bold")]
     for file in shown[:50]:
-        table.add_row(Text(size(file["bytes"]), style="dim"), Text(f"{scene.workspace}/{one_line(file['path'], 600)}"))
+        path = f"{scene.workspace}/{one_line(file['path'], 600)}"
+        # Never wrapped by us: a path broken over two lines cannot be copied.
+        lines.append(Text.assemble((f"{size(file['bytes']):>10}  ", "dim"), path, no_wrap=True, overflow="ignore"))
     more = len(made) - len(shown[:50])
-    lines: list[RenderableType] = [Text("Deliverables", style="bold"), table]
-    return [*lines, Text(f"and {several(more, 'file')} more in {scene.workspace}", style="dim")] if more else lines
+    return [*lines, Text(f"and {several(more, 'file')} more in {scene.workspace}", style="dim")] if more else [*lines]
 
 
 def _weight(task: TaskView, number: int) -> tuple[int, int]:

@@ -56,14 +56,22 @@ class Page:
     def shown(self, scene: Scene, activity: Activity) -> Iterator[None]:
         self._activity = activity
         self.update(scene)
-        with Live(
+        self._live = self._begin()
+        try:
+            yield
+        finally:
+            self._live.stop()
+
+    def _begin(self) -> Live:
+        live = Live(
             console=self._console,
             get_renderable=self._draw,
             refresh_per_second=FRAMES,
             transient=True,
             vertical_overflow="crop",
-        ) as self._live:
-            yield
+        )
+        live.start(refresh=True)
+        return live
 
     def tell(self, events: Sequence[Event], scene: Scene) -> None:
         """The page shows states, not events."""
@@ -81,10 +89,11 @@ class Page:
         try:
             yield self._console
         finally:
-            self._live.start(refresh=True)
+            self._live = self._begin()  # a new one: the old would draw over what was printed meanwhile
 
     def close(self, scene: Scene, activity: Activity, files: Files) -> None:
-        self._console.print(rendering.closing(scene, activity, files, self._frame(height=self._console.height + 20)))
+        page = rendering.closing(scene, activity, files, self._frame(height=self._console.height + 20))
+        self._console.print(page, crop=False)
 
     def _draw(self) -> RenderableType:
         scene, looked = self._seen

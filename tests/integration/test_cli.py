@@ -1,12 +1,17 @@
 """The command `officina` as a person or a script meets it: what it prints, where, and how it exits."""
 
+import fcntl
 import io
 import json
 import os
 import pty
 import re
+import select
+import signal
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +22,7 @@ import pytest
 from orchestrator.settings import Settings
 from orchestrator.store.tables import projects
 from tests.rows import BEGAN, CODE, Project, weather
+from tests.support import eventually
 
 OFFICINA = str(Path(sys.executable).parent / "officina")
 HEAVY = ("sqlalchemy", "celery", "rich", "openai", "kombu", "redis", "alembic", "pydantic_settings", "jinja2", "docx")
@@ -128,7 +134,7 @@ def test_show_prints_everything_as_one_json_object(officina: Run, project: Proje
 
 
 def test_show_prints_a_page_for_people(officina: Run, project: Project) -> None:
-    signal = project.signal("yearly")
+    asked = project.signal("yearly")
     shown = officina("show", project.id).stdout
     for words in (
         "Seattle weather 2012-2015",
@@ -139,7 +145,7 @@ def test_show_prints_a_page_for_people(officina: Run, project: Project) -> None:
         project.id,
     ):
         assert words in shown, words
-    assert f'officina answer {signal} "Do it"' in shown
+    assert f'officina answer {asked} "Do it"' in shown
     assert "\x1b" not in shown
 
 
@@ -213,61 +219,102 @@ def test_watch_of_a_project_that_did_not_complete_exits_with_1(officina: Run, pr
     assert officina("watch", project.id, "--plain").returncode == 1
 
 
+class Terminal:
+    """A command on a terminal of its own, 100 columns wide; what it draws is collected as it comes."""
+
+    def __init__(self, command: list[str], environment: dict[str, str], folder: Path) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+        env = environment | {"TERM": "xterm", "NO_COLOR": "1"}
+        self._process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=folder)
+        os.close(theirs)
+        self._shown = b""
+
+    @property
+    def shown(self) -> str:
+        """All it has drawn so far, without the codes that move the cursor."""
+        while select.select([self._ours], [], [], 0)[0]:
+            try:
+                part = os.read(self._ours, 65_536)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not part:
+                break
+            self._shown += part
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._shown.decode(errors="replace"))
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def interrupt(self) -> None:
+        """Ctrl-C."""
+        self._process.send_signal(signal.SIGINT)
+
+    def end(self) -> int:
+        """Waits for the end of the command; gives its exit code."""
+        code = eventually(lambda: [c] if (self.shown, c := self._process.poll())[1] is not None else None, 30)[0]
+        return int(code)
+
+
 def test_watch_on_a_terminal_draws_a_page_and_leaves_the_end_on_it(
     environment: dict[str, str], tmp_path: Path, project: Project
 ) -> None:
+    terminal = Terminal([OFFICINA, "watch", project.id], environment, tmp_path)
+    eventually(lambda: "math.evaluate and 1 more" in terminal.shown, 30)
+    project.event("project.status", {"status": "completed", "from": "running"})
     project.set(projects, project.id, status="completed", ended_at=BEGAN + 20_000)
-    screen = _on_a_terminal(
-        [OFFICINA, "watch", project.id], environment | {"COLUMNS": "100", "TERM": "xterm"}, tmp_path
-    )
-    assert "Deliverables" in screen
-    assert "completed: 0.0123 USD in 20 s" in screen
+    assert terminal.end() == 0
+    assert "Deliverables" in terminal.shown
+    assert "completed: 0.0123 USD in 20 s" in terminal.shown
 
 
-def _on_a_terminal(command: list[str], environment: dict[str, str], folder: Path, typed: bytes = b"") -> str:
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=folder)
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            part = os.read(ours, 65_536)
-        except OSError:  # how Linux says that the other end is closed
-            break
-        if not part:
-            break
-        shown += part
-        if typed and b"(empty: later)" in shown:
-            os.write(ours, typed)
-            typed = b""
-    os.close(ours)
-    assert process.wait(30) == 0, shown.decode(errors="replace")
-    return shown.decode(errors="replace")
+def test_watch_asks_on_the_terminal_and_takes_the_answer(
+    officina: Run, environment: dict[str, str], tmp_path: Path, project: Project
+) -> None:
+    asked = project.signal("yearly", expires_at=4_000_000_000_000)
+    project.event("signal.raised", {"signalId": asked, "signalKind": "decision", "title": "t"}, "yearly")
+    terminal = Terminal([OFFICINA, "watch", project.id, "--ask"], environment, tmp_path)
+    eventually(lambda: "(empty: later)" in terminal.shown, 30)
+    assert "rows = list(csv.DictReader(open('in/seattle-weather.csv')))" in terminal.shown
+    terminal.type("Do it\n")
+    eventually(lambda: json.loads(officina("signals", "--json").stdout) == [], 30)
+    (answered,) = json.loads(officina("signals", "--all", "--json").stdout)
+    assert (answered["answer"], answered["answeredBy"]) == ({"approved": True}, "local")
+    project.set(projects, project.id, status="failed", ended_at=BEGAN + 20_000)
+    assert terminal.end() == 1
+
+
+def test_ctrl_c_leaves_the_project_alone(environment: dict[str, str], tmp_path: Path, project: Project) -> None:
+    terminal = Terminal([OFFICINA, "watch", project.id], environment, tmp_path)
+    eventually(lambda: "Monthly figures" in terminal.shown, 30)
+    terminal.interrupt()
+    assert terminal.end() == 130
+    assert "Traceback" not in terminal.shown
 
 
 def test_signals_show_exactly_what_would_run(officina: Run, project: Project) -> None:
-    signal = project.signal("yearly")
+    asked = project.signal("yearly")
     (found,) = json.loads(officina("signals", "--json").stdout)
-    assert (found["id"], found["action"]["input"]["code"]) == (signal, CODE)
+    assert (found["id"], found["action"]["input"]["code"]) == (asked, CODE)
     page = officina("signals").stdout
     assert "rows = list(csv.DictReader(open('in/seattle-weather.csv')))" in page
-    assert f'officina answer {signal} "Do it"' in page
+    assert f'officina answer {asked} "Do it"' in page
 
 
 def test_an_answer_counts_once(officina: Run, project: Project) -> None:
-    signal = project.signal("yearly", expires_at=4_000_000_000_000)
-    first = officina("answer", signal, "Do it")
-    assert (first.returncode, first.stdout) == (0, f"{signal} answered\n"), first.stderr
-    second = officina("answer", signal, "No")
+    asked = project.signal("yearly", expires_at=4_000_000_000_000)
+    first = officina("answer", asked, "Do it")
+    assert (first.returncode, first.stdout) == (0, f"{asked} answered\n"), first.stderr
+    second = officina("answer", asked, "No")
     assert (second.returncode, second.stdout) == (1, "")
     assert second.stderr.startswith("already_answered: ")
     assert json.loads(officina("signals", "--json").stdout) == []
 
 
 def test_an_answer_that_fits_nothing_changes_nothing(officina: Run, project: Project) -> None:
-    signal = project.signal("yearly", expires_at=4_000_000_000_000)
+    asked = project.signal("yearly", expires_at=4_000_000_000_000)
     for words in (["Perhaps"], ["--payload", '{"yes": 1}']):
-        ended = officina("answer", signal, *words)
+        ended = officina("answer", asked, *words)
         assert (ended.returncode, ended.stdout) == (1, "")
         assert ended.stderr.startswith("resume_validation_failed: ")
     assert len(json.loads(officina("signals", "--json").stdout)) == 1

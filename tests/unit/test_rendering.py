@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 
 from orchestrator.settings import Settings
 from orchestrator.store import events as trace
@@ -90,7 +90,21 @@ def test_an_option_made_of_shell_words_comes_quoted(settings: Settings) -> None:
 
 
 def test_a_project_nobody_works_on_says_how_to_start_a_worker(settings: Settings) -> None:
-    assert "no worker is up" in page(weather(settings))
+    seen, activity = look(weather(settings))
+    assert "no worker is up" in drawn(rendering.page(seen, activity, Frame(80)))
+    assert "no worker is up" not in drawn(rendering.page(replace(seen, workers=1), activity, Frame(80)))
+    assert "no worker is up" not in drawn(rendering.page(replace(seen, now=BEGAN + 1_000), activity, Frame(80)))
+
+
+def test_a_path_is_never_broken_over_two_lines(settings: Settings) -> None:
+    project = weather(settings)
+    seen, _ = look(project)
+    path = "deep/" * 30 + "brief.md"
+    (_, line) = rendering.deliverables(seen, [{"path": path, "bytes": 1}])
+    console = Console(width=60, file=io.StringIO())
+    console.print(Group(line), crop=False)
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue() == f"    1 byte  {seen.workspace}/{path}\n"
 
 
 def test_titles_are_text_and_never_markup_or_terminal_codes(settings: Settings) -> None:
