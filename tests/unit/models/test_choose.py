@@ -16,10 +16,17 @@ NONE = Settings(_env_file=None)
 
 
 @pytest.mark.parametrize("settings", [REAL, NONE])
-@pytest.mark.parametrize("asked", [{"script": {}}, {"rehearsal": True}])
-def test_a_script_or_a_rehearsal_asks_for_the_stand_in(settings, asked):
-    assert stands_in(settings, **asked)
-    assert isinstance(client_for(settings, **asked), StandIn)
+def test_a_rehearsal_is_played_by_the_stand_in(settings):
+    assert isinstance(client_for(settings, rehearsal=True), StandIn)
+
+
+def test_a_script_asks_for_the_stand_in_where_no_model_is_configured():
+    assert stands_in(NONE, script={})
+    assert isinstance(client_for(NONE, script={}), StandIn)
+
+
+def test_with_a_model_a_script_waits_for_a_rehearsal():
+    assert isinstance(client_for(REAL, script={}), OpenAIClient)
 
 
 def test_the_settings_can_ask_for_every_project():
