@@ -36,15 +36,15 @@ def print_project(project: View) -> None:
     if project.get("reason"):
         out.print(Text(one_line(project["reason"])))
     out.print(_grid([("project", project["id"]), ("workspace", project["workspace"])]))
-    out.print(Text(), _tasks(project["tasks"]))
+    _section(out, "", _tasks(project["tasks"]))
     for task in project["tasks"]:
         if task["status"] == "failed":
             out.print(Text(f"again: officina retry {task['id']}   ({task['key']})"))
     waiting = [signal for signal in project["signals"] if signal["status"] == "open"]
     if waiting:
-        out.print(Text(), Text("Waits for you", style="bold"), _signals(waiting))
+        _section(out, "Waits for you", _signals(waiting))
     if project["files"]:
-        out.print(Text(), Text("Files", style="bold"), _files(project["files"]))
+        _section(out, "Files", _files(project["files"]))
 
 
 def print_projects(found: Sequence[View]) -> None:
@@ -88,12 +88,20 @@ def print_skill(skill: View) -> None:
     """One skill and the fields of its input and output."""
     out = console()
     out.print(Text.assemble((skill["name"], "bold"), f"  {skill['title']}"))
-    out.print(Text(skill["description"]), Text())
+    out.print(Text(skill["description"]))
+    out.print()
     asks = "always: it acts outside Officina" if skill["worldActing"] else "as the agent's permissions say"
     facts = [("operations", ", ".join(skill["operations"]) or "none"), ("effect", skill["effect"])]
     out.print(_grid([*facts, ("seconds", f"{skill['timeoutS']:g}"), ("asks", asks)]))
     for name in ("inputSchema", "outputSchema"):
-        out.print(Text(), Text(name.removesuffix("Schema"), style="bold"), _schema(skill[name]))
+        _section(out, name.removesuffix("Schema"), _schema(skill[name]))
+
+
+def _section(out: Console, head: str, body: RenderableType) -> None:
+    out.print()
+    if head:
+        out.print(Text(head, style="bold"))
+    out.print(body)
 
 
 def _facts(project: View) -> str:

@@ -468,3 +468,11 @@ def test_doctor_names_a_workspace_root_it_cannot_write(officina: Run, tmp_path: 
     ended = officina("doctor", OFFICINA_WORKSPACE_ROOT=str(tmp_path / "file"))
     assert ended.returncode == 1
     assert re.search(r"✗ broken  workspaces ", ended.stdout)
+
+
+def test_a_person_runs_code_in_the_sandbox(officina: Run) -> None:
+    ended = officina("skills", "invoke", "code.execute", "--input", json.dumps({"code": "print(6 * 7)"}))
+    result = invoked(ended)
+    if result.get("code") == "sandbox_unavailable":
+        pytest.skip(result["error"])
+    assert (ended.returncode, result["output"]["stdout"]) == (0, "42\n")

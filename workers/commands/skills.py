@@ -13,21 +13,11 @@ from registry.errors import Fault, Refused, WrongUse
 
 if TYPE_CHECKING:
     from orchestrator.settings import Settings
-    from registry.permissions import Gate
     from registry.skills.context import SkillContext
+    from registry.skills.registry import SkillRegistry
     from registry.skills.skill import Skill
 
 app = typer.Typer(help="What agents can use.")
-
-#: What a team agent may do unless its definition says otherwise (spec: skills 2).
-TEAM_PERMISSIONS: "dict[str, Gate]" = {
-    "fs.read": "allow",
-    "fs.write": "allow",
-    "network": "allow",
-    "agents": "allow",
-    "process": "ask",
-    "mcp": "ask",
-}
 
 
 class CallerName(StrEnum):
@@ -95,9 +85,10 @@ def invoke(
     from registry.skills import catalogue
     from registry.skills.context import Authority
 
-    context = _context(get_settings(), workspace, caller)
+    skills = catalogue.build()
+    context = _context(get_settings(), skills, name, workspace, caller)
     authority = Authority(digest=None) if caller is CallerName.PERSON else None
-    result = catalogue.build().invoke(name, arguments, context, authority)
+    result = skills.invoke(name, arguments, context, authority)
     say_json(result.to_json())
     raise typer.Exit(0 if result.ok else 1)
 
@@ -135,15 +126,23 @@ def _unusable(message: str) -> WrongUse:
     return WrongUse(message, code="invalid_json", faults=[Fault("--input", "invalid_json", message)])
 
 
-def _context(settings: "Settings", workspace: Path | None, caller: CallerName) -> "SkillContext":
+def _context(
+    settings: "Settings", skills: "SkillRegistry", name: str, workspace: Path | None, caller: CallerName
+) -> "SkillContext":
     from registry.permissions import Policy
+    from registry.personas import TEAM_PERMISSIONS
     from registry.skills.context import Caller, SkillContext
+    from workers.sandbox.process import find_sandbox
     from workers.sandbox.workspace import JailedWorkspace
 
+    found = skills.find(name)
+    needs = found.needs if found else frozenset()
     return SkillContext(
         caller=Caller(kind="person" if caller is CallerName.PERSON else "run", owner_id=settings.owner),
         policy=Policy(agent=TEAM_PERMISSIONS, run={}) if caller is CallerName.AGENT else None,
-        workspace=JailedWorkspace(workspace or _scratch(settings)),
+        workspace=JailedWorkspace(workspace or _scratch(settings)) if "workspace" in needs else None,
+        # Looked for only when it is used: each link of the chain is tried by running a program behind it.
+        sandbox=find_sandbox() if "sandbox" in needs else None,
     )
 
 
