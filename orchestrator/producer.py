@@ -19,7 +19,7 @@ from orchestrator import events, planning, queue
 from orchestrator.known import registries
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import projects
-from orchestrator.store.database import get_database
+from orchestrator.store.database import get_database, prepare
 from orchestrator.store.tables import tasks as tasks_table
 from registry.base import Json
 from registry.errors import Fault, WrongUse
@@ -79,6 +79,7 @@ def submit(
         fault = Fault("mode", "unknown_mode", f"{mode!r} is no mode; use one of {', '.join(get_args(Mode))}")
         raise WrongUse("the mode is not known", faults=[fault])
     _need_model(settings, found, rehearse=rehearse)
+    prepare(settings)
     client_key = key or found.file.key
     if client_key and (same := _earlier(settings, client_key, found.digest)):
         return same

@@ -16,8 +16,8 @@ from orchestrator.terminal.screens import Lines, Page, Screen
 from registry.base import Json
 from registry.errors import Refused
 
-#: Seconds between two looks at the rows, however fast events come.
-PACE_S = 0.12
+#: Seconds between two looks at the rows, however fast events come; and how many times a look's own duration.
+PACE_S, PACE_FACTOR = 0.12, 5
 
 
 def watch(
@@ -55,7 +55,7 @@ class _Watcher:
         self.project_id, self.settings, self.screen, self.answer = project_id, settings, screen, answer
         self.activity = Activity()
         self.scene = self._read(None)
-        self._looked = time.monotonic()
+        self._next_look = time.monotonic()
         self._heard: set[str] = set()
         self._attended: set[str] = set()
 
@@ -75,8 +75,10 @@ class _Watcher:
         self._heard |= {str(event.data.get("signalId")) for event in batch if event.kind == "signal.raised"}
         if len(batch) == following.BATCH:
             return  # still catching up with what happened before
-        time.sleep(max(0.0, self._looked + PACE_S - time.monotonic()))
-        self.scene, self._looked = self._read(self.scene), time.monotonic()
+        time.sleep(max(0.0, self._next_look - time.monotonic()))
+        begun = time.monotonic()
+        self.scene = self._read(self.scene)
+        self._next_look = time.monotonic() + max(PACE_S, PACE_FACTOR * (time.monotonic() - begun))
         self.screen.update(self.scene)
         self._attend()
 

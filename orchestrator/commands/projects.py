@@ -53,8 +53,6 @@ def submit(
         say(made.project_id)
     if not made.created:
         note("a project with this key was there already; this is it")
-    if settings.broker is None:
-        note("no stack is running here: `officina up` starts one, and it takes the project from there")
     if watch:
         from orchestrator.watch import watch as follow
 

@@ -182,3 +182,13 @@ def upgrade(settings: Settings) -> None:
         command.upgrade(config, "head")
 
     database.write(run)
+
+
+def prepare(settings: Settings) -> None:
+    """Makes an SQLite database that is not there yet; a database with tables in it is upgraded by its operator."""
+    database = get_database(settings)
+    if not database.sqlite:
+        return
+    file = Path(database.url.database or ":memory:")
+    if not file.exists() or file.stat().st_size == 0:
+        upgrade(settings)

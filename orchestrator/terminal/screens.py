@@ -16,8 +16,9 @@ from orchestrator.terminal.activity import Activity
 from orchestrator.terminal.scene import Scene
 from registry.base import Json
 
-#: Pages drawn per second.
-FRAMES = 8
+#: Pages drawn per second; a page of many tasks takes longer to draw, and its clocks may tick by the second.
+FRAMES, FEWER_FRAMES = 5, 1
+MANY_TASKS = 1_000
 
 Files = Sequence[dict[str, Json]]
 
@@ -66,7 +67,7 @@ class Page:
         live = Live(
             console=self._console,
             get_renderable=self._draw,
-            refresh_per_second=FRAMES,
+            refresh_per_second=FEWER_FRAMES if len(self._seen[0].tasks) > MANY_TASKS else FRAMES,
             transient=True,
             vertical_overflow="crop",
         )

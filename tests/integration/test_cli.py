@@ -124,6 +124,46 @@ def test_the_installed_command_runs(process: Run) -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", ended.stdout)
 
 
+PLAN = """
+title: Two steps
+brief: One after the other
+tasks:
+  - {key: first, role: analyst, instruction: Begin}
+  - {key: second, role: writer, instruction: End, dependsOn: [first]}
+"""
+
+
+def test_submit_stores_a_project_on_a_fresh_machine_and_prints_its_id(officina: Run, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    ended = officina("submit", "plan.yaml", "--rehearse")
+    assert ended.returncode == 0, ended.stderr
+    shown = json.loads(officina("show", ended.stdout.strip(), "--json").stdout)
+    assert [(task["key"], task["status"]) for task in shown["tasks"]] == [("first", "queued"), ("second", "pending")]
+
+
+def test_submit_with_a_used_key_gives_the_same_project(officina: Run, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    first, second = (officina("submit", "plan.yaml", "--rehearse", "--key", "k", "--json") for _ in range(2))
+    assert list(json.loads(first.stdout)) == ["id", "status", "tasks"]
+    assert json.loads(first.stdout)["tasks"].keys() == {"first", "second"}
+    assert second.stdout == first.stdout
+    assert "was there already" in second.stderr
+    (tmp_path / "plan.yaml").write_text(PLAN.replace("End", "Ende"))
+    third = officina("submit", "plan.yaml", "--rehearse", "--key", "k")
+    assert (third.returncode, third.stdout) == (2, "")
+    assert "key_conflict" in third.stderr
+
+
+def test_submit_names_every_fault_with_its_path_and_writes_nothing(officina: Run, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN.replace("dependsOn: [first]", "dependsOn: [frist], skills: [no.such]"))
+    ended = officina("submit", "plan.yaml", "--rehearse")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    faults = [line.split(": ")[:2] for line in ended.stderr.splitlines()]
+    assert ["tasks[1].skills[0]", "unknown_skill"] in faults
+    assert "tasks[1].dependsOn[0]" in [path for path, _ in faults]
+    assert not (tmp_path / "home").exists()
+
+
 def test_show_prints_everything_as_one_json_object(officina: Run, project: Project) -> None:
     ended = officina("show", project.id[:20], "--json")
     assert ended.returncode == 0, ended.stderr
