@@ -1,0 +1,107 @@
+"""`officina skills` and `officina doctor` (spec: skills 3.1)."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.settings import Settings
+from tests.commands import Ended, Run
+
+
+def test_skills_are_listed_shown_and_called(officina: Run) -> None:
+    found = {skill["name"]: skill for skill in json.loads(officina("skills", "--json").stdout)}
+    assert found["math.evaluate"]["wireName"] == "math__evaluate"
+    assert "math.evaluate" in officina("skills").stdout
+    assert "expression" in officina("skills", "show", "math__evaluate").stdout
+
+
+def invoked(ended: Ended) -> dict[str, Any]:
+    (line,) = ended.stdout.splitlines()
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+def test_a_call_prints_one_line_and_exits_by_its_outcome(officina: Run, tmp_path: Path) -> None:
+    given = '{"expression": "1/3 + 1/6"}'
+    (tmp_path / "in.json").write_text(given)
+    for words, stdin in ((given, ""), ("-", given), ("@in.json", "")):
+        ended = officina("skills", "invoke", "math.evaluate", "--input", words, given=stdin)
+        assert ended.returncode == 0, ended.stderr
+        assert invoked(ended)["ok"] is True
+    failed = officina("skills", "invoke", "math.evaluate", "--input", '{"expression": "1/0"}')
+    assert (failed.returncode, invoked(failed)["code"]) == (1, "domain_error")
+    unknown = officina("skills", "invoke", "no.such", "--input", "{}")
+    assert (unknown.returncode, invoked(unknown)["code"]) == (1, "unknown_skill")
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["", "{", "[]", "1", '{"a": NaN}', '{"a": 1, "a": 2}', "[" * 200 + "]" * 200, "@missing.json", '{"a": 1e999}'],
+)
+def test_an_input_that_is_no_json_object_is_wrong_use(officina: Run, given: str) -> None:
+    ended = officina("skills", "invoke", "math.evaluate", "--input", given)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("--input: invalid_json: ")
+
+
+def test_a_call_works_in_the_folder_it_is_given(officina: Run, tmp_path: Path) -> None:
+    given = json.dumps({"path": "a/b.txt", "content": "hello"})
+    ended = officina("skills", "invoke", "files.write", "--input", given, "--workspace", str(tmp_path / "work"))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert (tmp_path / "work" / "a" / "b.txt").read_text() == "hello"
+
+
+def test_as_an_agent_nobody_stands_behind_a_call(officina: Run) -> None:
+    given = json.dumps({"code": "print(1)"})
+    ended = officina("skills", "invoke", "code.execute", "--input", given, "--as", "agent")
+    assert (ended.returncode, invoked(ended)["code"]) == (1, "approval_required")
+
+
+def test_doctor_tells_settings_and_parts_and_no_secret(officina: Run, tmp_path: Path) -> None:
+    secrets = {
+        "OFFICINA_MODEL_API_KEY": "sk-hunter2",
+        "OFFICINA_BROKER_URL": "redis://:hunter2@127.0.0.1:1/0",
+        "OFFICINA_DATABASE_URL": "postgresql+psycopg://u:hunter2@127.0.0.1:1/x?password=hunter2",
+    }
+    ended = officina("doctor", **secrets)
+    assert ended.returncode == 1
+    assert "hunter2" not in ended.stdout + ended.stderr
+    assert "OFFICINA_MODEL_API_KEY" in ended.stdout and "(set, not shown)" in ended.stdout
+    for part in ("database", "broker", "redis"):
+        assert re.search(rf"✗ broken  {part} ", ended.stdout), part
+
+
+def test_doctor_of_a_fresh_machine_finds_nothing_broken(officina: Run) -> None:
+    ended = officina("doctor", "--json")
+    findings = {one["part"]: one for one in json.loads(ended.stdout)["findings"]}
+    assert findings["database"]["verdict"] == "absent"
+    assert [one for one in findings.values() if one["verdict"] == "broken"] == []
+    assert ended.returncode == 0
+
+
+def test_doctor_finds_a_working_installation_well(
+    officina: Run, settings: Settings, redis_url: str, redis: Any
+) -> None:
+    settings.workspaces.mkdir()
+    ended = officina("doctor", OFFICINA_BROKER_URL=redis_url)
+    for part in ("database", "broker", "redis", "workspaces", "skills"):
+        assert re.search(rf"✓ ok +{part} ", ended.stdout), ended.stdout
+    assert list(settings.workspaces.iterdir()) == []
+
+
+def test_doctor_names_a_workspace_root_it_cannot_write(officina: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ended = officina("doctor", OFFICINA_WORKSPACE_ROOT=str(tmp_path / "file"))
+    assert ended.returncode == 1
+    assert re.search(r"✗ broken  workspaces ", ended.stdout)
+
+
+def test_a_person_runs_code_in_the_sandbox(officina: Run) -> None:
+    ended = officina("skills", "invoke", "code.execute", "--input", json.dumps({"code": "print(6 * 7)"}))
+    result = invoked(ended)
+    if result.get("code") == "sandbox_unavailable":
+        pytest.skip(result["error"])
+    assert (ended.returncode, result["output"]["stdout"]) == (0, "42\n")
