@@ -1,8 +1,9 @@
 """What validation finds, and the one table of its codes: order and severity (spec: engine 4)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from typing import Final, Literal
 
 from registry.base import Json
@@ -41,6 +42,9 @@ _PLACE: Final = {code: place for place, code in enumerate(CODES)}
 
 #: Characters of a value or name that a message repeats.
 _SHOWN: Final = 60
+#: Names looked at for a likely one, and how often: looking costs time, and a definition may be hostile.
+_HINTS_FROM: Final = 500
+_HINTS: Final = 50
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Findings:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], Finding] = {}
+        self._hints_left = _HINTS
 
     def add(self, code: str, path: str, message: str, *, severity: Severity | None = None) -> None:
         usual: Severity = "warning" if code in _WARNINGS else "error"
@@ -72,6 +77,13 @@ class Findings:
     def shape(self, path: str, wanted: str, value: Json) -> None:
         """A `definition_shape`: what must stand at the path, and what was found there."""
         self.add("definition_shape", path, f"must be {wanted}, found {shown(value)}")
+
+    def nearest(self, name: str, known: Iterable[str]) -> str:
+        """The end of a message about an unknown name: the known one that looks most like it, if any does."""
+        if not self._hints_left:
+            return ""
+        self._hints_left -= 1
+        return nearest(name, known)
 
     def __iter__(self) -> Iterator[Finding]:
         """In the order of the table; findings of one code in the order they were found."""
@@ -102,7 +114,7 @@ def listed(names: Sequence[str], *, most: int = 8) -> str:
     return ", ".join(quoted(name) for name in names[:most]) + more
 
 
-def nearest(name: str, known: Sequence[str]) -> str:
+def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the known one that looks most like it, if any does."""
-    close = get_close_matches(str(name)[:_SHOWN], known, n=1, cutoff=0.6)
+    close = get_close_matches(str(name)[:_SHOWN], sorted(islice(known, _HINTS_FROM)), n=1)
     return f'; did you mean "{close[0]}"?' if close else ""

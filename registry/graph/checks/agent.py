@@ -6,7 +6,7 @@ from typing import Final
 from registry.base import Json
 from registry.graph.checks.draft import Draft, is_integer, is_positive, is_texts, record
 from registry.graph.checks.shape import hint, many, text
-from registry.graph.findings import Findings, listed, nearest, quoted, shown
+from registry.graph.findings import Findings, listed, quoted, shown
 
 #: The events a hook may be bound to (spec: engine 11).
 HOOK_EVENTS: Final = (
@@ -106,7 +106,7 @@ def _pack(value: dict[str, Json], path: str, found: Findings) -> None:
     known = ["spec", "disabledTools", "exposure"]
     unknown = [key for key in value if key not in known and not str(key).startswith("x-")]
     if unknown:
-        found.add("packs_value", path, f"unknown field {listed(unknown)}{hint(unknown[0], known)}")
+        found.add("packs_value", path, f"unknown field {listed(unknown)}{hint(found, unknown[0], known)}")
     if not isinstance(value.get("spec", {}), dict):
         found.add("packs_spec", f"{path}.spec", f"must be an object, found {shown(value['spec'])}")
     if not is_texts(value.get("disabledTools", [])):
@@ -128,7 +128,7 @@ def hooks(draft: Draft, found: Findings) -> None:
 def _hook(hook: dict[str, Json], path: str, found: Findings) -> None:
     event, handler = hook.get("event"), hook.get("handler")
     if event not in HOOK_EVENTS:
-        close = nearest(event, list(HOOK_EVENTS)) if isinstance(event, str) else ""
+        close = found.nearest(event, HOOK_EVENTS) if isinstance(event, str) else ""
         found.add("hook_shape", path, f"event {shown(event)} is none of the run's events{close}")
     kinds = [key for key in _HANDLERS if isinstance(handler, dict) and key in handler]
     if not isinstance(handler, dict) or len(kinds) != 1:
@@ -137,7 +137,7 @@ def _hook(hook: dict[str, Json], path: str, found: Findings) -> None:
     _HANDLERS[kinds[0]](handler[kinds[0]], f"{path}.handler.{kinds[0]}", found)
     for key in handler:
         if key not in _HANDLERS and not str(key).startswith("x-"):
-            message = f"unknown field {quoted(str(key))}{hint(key, list(_HANDLERS))}"
+            message = f"unknown field {quoted(str(key))}{hint(found, key, list(_HANDLERS))}"
             found.add("unknown_field", f"{path}.handler.{key}", message)
 
 

@@ -1,13 +1,14 @@
 """Model nodes and tool nodes: prompts, histories, schemas, calls, and the tool-calls rule (spec: engine 4.2)."""
 
+from collections import Counter
 from typing import Any, Final
 
 from registry.base import Json
-from registry.graph.checks.draft import Draft, compiled, goto_literal, is_filled, is_texts, record
+from registry.graph.checks.draft import Draft, compiled, is_filled, is_texts, record
 from registry.graph.checks.schemas import fault
 from registry.graph.edges import first_match
 from registry.graph.expressions import Slots
-from registry.graph.findings import Findings, listed, nearest, quoted, shown
+from registry.graph.findings import Findings, listed, quoted, shown
 
 _RESERVED: Final = ("input", "state", "output", "resume", "messages", "toolCalls", "finishReason", "text")
 _FANS_OUT: Final = ("tool:call", "control:spawn", "control:map")
@@ -23,7 +24,7 @@ def prompts(draft: Draft, found: Findings) -> None:
     for node_id, node in draft.of("llm:generate"):
         key = node.get("prompt", "main")
         if isinstance(key, str) and key not in known:
-            message = f"prompts has no {quoted(key)}{nearest(key, sorted(known))}"
+            message = f"prompts has no {quoted(key)}{found.nearest(key, known)}"
             found.add("prompt_missing", f"graph.nodes.{node_id}.prompt", message)
 
 
@@ -84,7 +85,7 @@ def approvals(draft: Draft, found: Findings) -> None:
         if not tools or not is_texts(tools):
             found.add("approve_tools", path, f"must be a list of tool names that is not empty, found {shown(tools)}")
         elif len(set(tools)) < len(tools):
-            twice = sorted({name for name in tools if tools.count(name) > 1})
+            twice = sorted(name for name, times in Counter(tools).items() if times > 1)
             found.add("duplicate_hitl", path, f"{listed(twice)} stands here more than once: keep one")
 
 
@@ -102,12 +103,12 @@ def fan_outs(draft: Draft, found: Findings) -> None:
 
 def gotos(draft: Draft, found: Findings) -> None:
     for node_id, node in draft.of("control:goto"):
-        target, literal = node.get("target", ""), goto_literal(node)
+        target, literal = node.get("target", ""), draft.literals[node_id]
         path = f"graph.nodes.{node_id}.target"
         if isinstance(target, str) and not is_filled(target):
             found.add("goto_target", path, 'a goto needs a target: an expression, a node id in quotes: "\\"think\\""')
         elif literal is not None and literal not in draft.ids:
-            found.add("goto_target", path, f"no node has the id {quoted(literal)}{nearest(literal, list(draft.ids))}")
+            found.add("goto_target", path, f"no node has the id {quoted(literal)}{found.nearest(literal, draft.ids)}")
 
 
 def dynamic_spawns(draft: Draft, found: Findings) -> None:
@@ -147,7 +148,7 @@ def _runs_calls(draft: Draft, node_id: str | None) -> bool:
     while node_id is not None and node_id not in seen:
         seen.add(node_id)
         if draft.kind(node_id) == "control:goto":
-            node_id = goto_literal(draft.nodes[node_id])
+            node_id = draft.literals[node_id]
             continue
         calls = compiled(draft.nodes[node_id].get("calls")) if draft.kind(node_id) == "tool:call" else None
         return calls is not None and calls.path is not None and calls.path.is_same("output", "toolCalls")

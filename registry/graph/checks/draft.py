@@ -82,11 +82,23 @@ class Draft:
 
     def _next(self, node_id: str) -> Iterator[str]:
         if self.kind(node_id) == "control:goto":
-            literal = goto_literal(self.nodes[node_id])
+            literal = self.literals[node_id]
             if literal is not None:
                 yield literal
         elif self.kind(node_id) not in NO_EXIT:
             yield from (edge.target for edge in self.edges_from(node_id) if edge.target is not None)
+
+    @cached_property
+    def literals(self) -> dict[str, str | None]:
+        """Goto -> the node id it names outright; None when its target is computed or missing."""
+        expressions = ((node_id, compiled(node.get("target"))) for node_id, node in self.of("control:goto"))
+        return {node_id: expression.literal if expression else None for node_id, expression in expressions}
+
+    def is_computed(self, node_id: str) -> bool:
+        """Whether the node is a goto whose target is not a literal."""
+        return (
+            node_id in self.literals and self.literals[node_id] is None and is_filled(self.nodes[node_id].get("target"))
+        )
 
     @cached_property
     def bodies(self) -> dict[str, list[str]]:
@@ -125,17 +137,6 @@ def compiled(text: Json) -> Expression | None:
         return expressions.compile(text)
     except ExpressionError:
         return None
-
-
-def goto_literal(node: dict[str, Json]) -> str | None:
-    """The node id a goto names outright; None when its target is computed or missing."""
-    expression = compiled(node.get("target"))
-    return expression.literal if expression is not None else None
-
-
-def is_computed(node: dict[str, Json]) -> bool:
-    """Whether a goto has a target that is not a literal."""
-    return is_filled(node.get("target")) and goto_literal(node) is None
 
 
 def is_filled(value: Json) -> bool:

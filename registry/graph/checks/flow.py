@@ -2,7 +2,7 @@
 
 from graphlib import CycleError, TopologicalSorter
 
-from registry.graph.checks.draft import Draft, is_computed, record
+from registry.graph.checks.draft import Draft
 from registry.graph.findings import Findings, listed
 
 
@@ -18,8 +18,8 @@ def cycles(draft: Draft, found: Findings) -> None:
 def _endless(draft: Draft) -> str | None:
     if not draft.has_graph:
         # Without a graph and without a budget the defaults of both apply, and they bound the loop.
-        return "the default graph is a loop" if record(draft.json, "budget") or "budget" in draft.json else None
-    computed = [node_id for node_id, node in draft.of("control:goto") if is_computed(node)]
+        return "the default graph is a loop" if "budget" in draft.json else None
+    computed = [node_id for node_id in draft.literals if draft.is_computed(node_id)]
     if computed:
         return f"where the goto {listed(computed)} leads is computed"
     try:
@@ -37,7 +37,7 @@ def unreachable(draft: Draft, found: Findings) -> None:
     seen, todo = set(starts), starts
     while todo:
         node_id = todo.pop()
-        if draft.kind(node_id) == "control:goto" and is_computed(draft.nodes[node_id]):
+        if draft.is_computed(node_id):
             return
         new = [
             to for to in (*draft.flow[node_id], *draft.bodies.get(node_id, ())) if to in draft.ids and to not in seen

@@ -6,7 +6,7 @@ from typing import Final
 
 from registry.agents import AgentDefinition
 from registry.base import Json
-from registry.graph.findings import Finding, Findings, listed, nearest, quoted
+from registry.graph.findings import Finding, Findings, listed, quoted
 from registry.graph.model import Generate, Handoff, ModelRef, Spawn, ToolCall
 from registry.graph.targets import AgentCard, candidates
 
@@ -65,11 +65,11 @@ def _tools(agent: AgentDefinition, known: Registries, found: Findings) -> None:
     for node_id, node in agent.effective_graph().nodes.items():
         path = f"graph.nodes.{node_id}"
         if isinstance(node, ToolCall) and node.name is not None and _dotted(node.name) not in tools:
-            message = f"the agent has no tool {quoted(node.name)}{nearest(node.name, sorted(tools))}"
+            message = f"the agent has no tool {quoted(node.name)}{found.nearest(node.name, tools)}"
             found.add("tools_unresolved", f"{path}.name", message)
         for index, name in enumerate(node.tools or () if isinstance(node, Generate) else ()):
             if _dotted(name) not in tools:
-                message = f"the agent has no tool {quoted(name)}: it is never offered{nearest(name, sorted(tools))}"
+                message = f"the agent has no tool {quoted(name)}: it is never offered{found.nearest(name, tools)}"
                 found.add("tools_unresolved", f"{path}.tools[{index}]", message, severity="warning")
 
 
@@ -103,7 +103,7 @@ def _models(agent: AgentDefinition, known: Registries, found: Findings) -> None:
         if alias is not None and not path.startswith("models."):
             continue  # the alias is judged where it is defined
         if name not in known.models:
-            message = f"no model stands behind {quoted(name)} in the settings{nearest(name, sorted(known.models))}"
+            message = f"no model stands behind {quoted(name)} in the settings{found.nearest(name, known.models)}"
             found.add("model_unresolved", path, message)
 
 
@@ -122,7 +122,7 @@ def _skills(agent: AgentDefinition, known: Registries, found: Findings) -> None:
     for index, name in enumerate(agent.skills):
         kind, registry = ("catalogue skill", known.skills) if "." in name else ("document", known.documents)
         if registry is not None and name not in registry:
-            message = f"no {kind} has the name {quoted(name)}{nearest(name, sorted(registry))}"
+            message = f"no {kind} has the name {quoted(name)}{found.nearest(name, registry)}"
             found.add("skill_unknown", f"skills[{index}]", message)
 
 
@@ -143,18 +143,18 @@ def _packs(agent: AgentDefinition, known: Registries, found: Findings, *, at_run
             named += [(f"{path}.exposure.{tool}", tool) for tool in value.exposure]
             for place, tool in named:
                 if tool not in card.tools:
-                    message = f"the pack {name} has no tool {quoted(tool)}{nearest(tool, sorted(card.tools))}"
+                    message = f"the pack {name} has no tool {quoted(tool)}{found.nearest(tool, card.tools)}"
                     found.add("pack_tool_unknown", place, message)
 
 
 def _connections(agent: AgentDefinition, known: Registries, found: Findings) -> None:
     for index, plugin in enumerate(agent.plugins):
         if known.plugins is not None and plugin not in known.plugins:
-            message = f"no plugin {quoted(plugin)} is installed{nearest(plugin, sorted(known.plugins))}"
+            message = f"no plugin {quoted(plugin)} is installed{found.nearest(plugin, known.plugins)}"
             found.add("plugin_unknown", f"plugins[{index}]", message)
     for index, server in enumerate(agent.mcp_servers):
         if known.mcp_servers is not None and server not in known.mcp_servers:
-            message = f"no MCP server {quoted(server)} is configured{nearest(server, sorted(known.mcp_servers))}"
+            message = f"no MCP server {quoted(server)} is configured{found.nearest(server, known.mcp_servers)}"
             found.add("mcp_server_unknown", f"mcpServers[{index}]", message)
 
 
@@ -164,14 +164,14 @@ def _targets(agent: AgentDefinition, known: Registries, found: Findings) -> None
     for node_id, node in agent.effective_graph().nodes.items():
         path = f"graph.nodes.{node_id}"
         if isinstance(node, Handoff) and not node.agent_id.startswith("$"):
-            reason = _no_speaker(node.agent_id, known.agents)
+            reason = _no_speaker(node.agent_id, known.agents, found)
             if reason:
                 found.add("handoff_target", f"{path}.agentId", reason)
         if isinstance(node, Spawn) and isinstance(node.calls, list):
             for index, call in enumerate(node.calls):
                 target = call.get("agentId") if isinstance(call, dict) else None
                 if isinstance(target, str) and not target.startswith("$") and len(_meant(target, known.agents)) != 1:
-                    message = f"{_unclear(target, known.agents)}: its item will fail unless that changes"
+                    message = f"{_unclear(target, known.agents, found)}: its item will fail unless that changes"
                     found.add("spawn_target_missing", f"{path}.calls[{index}].agentId", message)
 
 
@@ -179,17 +179,17 @@ def _meant(text: str, agents: tuple[AgentCard, ...]) -> list[AgentCard]:
     return [agent for agent in candidates(text, agents) if agent.level != "delegate"]
 
 
-def _no_speaker(text: str, agents: tuple[AgentCard, ...]) -> str | None:
+def _no_speaker(text: str, agents: tuple[AgentCard, ...], found: Findings) -> str | None:
     """Why a run cannot be handed to the agent of this name."""
     meant = candidates(text, agents)
     if len(meant) != 1:
-        return _unclear(text, agents)
+        return _unclear(text, agents, found)
     level = meant[0].level
     return None if level == "top" else f"{quoted(text)} is a {level} agent: only a top-level agent takes a run over"
 
 
-def _unclear(text: str, agents: tuple[AgentCard, ...]) -> str:
+def _unclear(text: str, agents: tuple[AgentCard, ...], found: Findings) -> str:
     meant = candidates(text, agents)
     if len(meant) > 1:
         return f"{quoted(text)} may mean {listed([agent.id for agent in meant])}: write the id"
-    return f"no agent is called {quoted(text)}{nearest(text, [agent.id for agent in agents])}"
+    return f"no agent is called {quoted(text)}{found.nearest(text, [agent.id for agent in agents])}"

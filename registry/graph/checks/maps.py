@@ -1,11 +1,12 @@
 """Maps and their bodies, and the yields that end an item."""
 
+from collections import Counter
 from typing import Final
 
 from registry.base import Json
 from registry.graph import limits
 from registry.graph.checks.draft import Draft, is_filled, is_integer, is_positive
-from registry.graph.findings import Findings, listed, nearest, quoted, shown
+from registry.graph.findings import Findings, listed, quoted, shown
 
 _FORBIDDEN: Final = {
     "control:map": ("map_nested", "maps do not nest"),
@@ -56,7 +57,7 @@ def bodies(draft: Draft, found: Findings) -> None:
     owners: dict[str, str] = {}
     for map_id, body in draft.bodies.items():
         path = f"graph.nodes.{map_id}"
-        twice = sorted({node_id for node_id in body if body.count(node_id) > 1})
+        twice = sorted(node_id for node_id, times in Counter(body).items() if times > 1)
         shared = [node_id for node_id in dict.fromkeys(body) if node_id in owners]
         owners.update(dict.fromkeys(body, map_id))
         if twice:
@@ -71,7 +72,7 @@ def _members(draft: Draft, map_id: str, body: list[str], found: Findings) -> Non
     path = f"graph.nodes.{map_id}.body"
     unknown = [node_id for node_id in body if node_id.strip() and node_id not in draft.ids]
     if unknown:
-        message = f"no node has the id {listed(unknown)}{nearest(unknown[0], list(draft.ids))}"
+        message = f"no node has the id {listed(unknown)}{found.nearest(unknown[0], draft.ids)}"
         found.add("map_body_unknown", path, message)
     for kind, (code, why) in _FORBIDDEN.items():
         inside = [node_id for node_id in body if draft.kind(node_id) == kind]
@@ -92,17 +93,14 @@ def enters(draft: Draft, found: Findings) -> None:
 def escapes(draft: Draft, found: Findings) -> None:
     """An item run has only the body's nodes: what leads out of it leads nowhere."""
     for map_id, body in draft.bodies.items():
+        members = set(body)
         for node_id in body:
-            outside = [to for to in _leads(draft, node_id) if to in draft.ids and to not in body]
+            outside = sorted(set(draft.flow.get(node_id, ())) - members)
             if outside:
                 message = (
                     f"{quoted(node_id)} is in the body of {quoted(map_id)} and leads out of it to {listed(outside)}"
                 )
                 found.add("map_escape", f"graph.edges.from:{node_id}", message)
-
-
-def _leads(draft: Draft, node_id: str) -> list[str]:
-    return list(dict.fromkeys(draft.flow.get(node_id, [])))
 
 
 def yields(draft: Draft, found: Findings) -> None:

@@ -7,7 +7,7 @@ from registry.base import Json
 from registry.graph import expressions
 from registry.graph.checks.draft import ENGINE_KEYS, Draft, compiled, is_filled, record
 from registry.graph.expressions import ExpressionError
-from registry.graph.findings import Findings, nearest, quoted
+from registry.graph.findings import Findings, quoted
 
 #: A leaf field and an expression in it.
 Place = tuple[str, str]
@@ -115,7 +115,7 @@ def undeclared(draft: Draft, found: Findings) -> None:
     for path, text in (*places(draft), *(place for output in outputs for place in output)):
         for key in _state_keys(text):
             if key not in known:
-                message = f"$state.{key} is declared nowhere: name it in state.initial{nearest(key, sorted(known))}"
+                message = f"$state.{key} is declared nowhere: name it in state.initial{found.nearest(key, known)}"
                 found.add("expr_path", path, message)
 
 

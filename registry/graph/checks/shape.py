@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from registry.base import Json
 from registry.graph.checks.draft import is_integer, is_positive
-from registry.graph.findings import Findings, nearest, quoted
+from registry.graph.findings import Findings, quoted
 
 Shape = Callable[[Json, str, Findings], None]
 
@@ -131,7 +131,9 @@ def record(fields: Mapping[str, Shape], required: tuple[str, ...] = ()) -> Shape
             if key in fields:
                 fields[key](item, joined(path, key), found)
             elif not str(key).startswith("x-"):
-                found.add("unknown_field", joined(path, key), f"unknown field {quoted(str(key))}{hint(key, known)}")
+                found.add(
+                    "unknown_field", joined(path, key), f"unknown field {quoted(str(key))}{hint(found, key, known)}"
+                )
         for key in required:
             if key not in value:
                 found.add("definition_shape", joined(path, key), "is required and missing")
@@ -143,9 +145,9 @@ def joined(path: str, key: str) -> str:
     return f"{path}.{key}" if path else str(key)
 
 
-def hint(key: str, known: Sequence[str]) -> str:
+def hint(found: Findings, key: str, known: Sequence[str]) -> str:
     """The nearest known field; without one all of them when they are few."""
-    close = nearest(key, known)
+    close = found.nearest(key, known)
     if close or not known or len(known) > 12:
         return close or "; notes of your own begin with x-"
     return "; known here: " + ", ".join(known)

@@ -3,7 +3,7 @@
 from registry.graph import limits
 from registry.graph.checks.draft import NO_EXIT, Draft
 from registry.graph.checks.fields import NODE_TYPES
-from registry.graph.findings import Findings, nearest, quoted, shown
+from registry.graph.findings import Findings, quoted, shown
 
 
 def counts(draft: Draft, found: Findings) -> None:
@@ -23,7 +23,7 @@ def types(draft: Draft, found: Findings) -> None:
     for node_id, node in draft.nodes.items():
         kind = node.get("type")
         if not (isinstance(kind, str) and kind in NODE_TYPES):
-            close = nearest(kind, list(NODE_TYPES)) if isinstance(kind, str) else ""
+            close = found.nearest(kind, NODE_TYPES) if isinstance(kind, str) else ""
             message = f"{shown(kind)} is no node type{close}" if "type" in node else "a node needs a type"
             found.add("unsupported_node", f"graph.nodes.{node_id}.type", message)
 
@@ -34,7 +34,7 @@ def endpoints(draft: Draft, found: Findings) -> None:
     for edge in draft.edges:
         for end, node_id in (("from", edge.source), ("to", edge.target)):
             if node_id is not None and node_id not in draft.ids:
-                message = f"no node has the id {quoted(node_id)}{nearest(node_id, list(draft.ids))}"
+                message = f"no node has the id {quoted(node_id)}{found.nearest(node_id, draft.ids)}"
                 found.add("edge_endpoint", f"graph.edges[{edge.index}].{end}", message)
 
 
