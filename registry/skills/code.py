@@ -22,7 +22,7 @@ _PROGRAM = ".officina-program"
 _COMMANDS = {
     # Unbuffered: what a program printed before its deadline is there.
     "python": (["python3", "-B", "-u"], ".py"),
-    "javascript": (["node"], ".cjs"),
+    "javascript": (["node"], ".js"),
     "shell": (["sh"], ".sh"),
 }
 

@@ -167,17 +167,24 @@ def _how_it_ended(report: Report) -> tuple[int | None, str | None]:
     if report.status is None:
         return None, "SIGKILL"
     code = os.waitstatus_to_exitcode(report.status)
-    return (code, None) if code >= 0 else (None, signal.Signals(-code).name)
+    if code >= 0:
+        return code, None
+    # The real-time signals but two have no name.
+    known = {number.value: number.name for number in signal.Signals}
+    return None, known.get(-code, f"SIG{-code}")
 
 
 def _warnings(report: Report, limits: Limits, supervisor: Supervisor) -> list[str]:
     reasons = {
         "memory": f"ended: its processes held more than {limits.memory // MIB} MiB of memory together",
+        "hidden": "ended: its folder held a folder that cannot be looked into",
         "disk": f"ended: its folder held more than {limits.scratch // MIB} MiB or {limits.scratch_entries} files",
     }
     warnings = [reasons[report.reason]] if report.reason in reasons else []
     if report.ended_at is None and not supervisor.late:
         warnings.append("ended from outside, with what kept it")
+    if _how_it_ended(report)[1] == "SIGXCPU":
+        warnings.append("ended: one of its processes used up its processor time")
     if supervisor.late == "files":
         warnings.append("its output files could not all be taken")
     return [*warnings, *report.left]

@@ -27,7 +27,7 @@ _NEW_NAMESPACE = 0x7E020000
 
 @dataclass(frozen=True)
 class When:
-    """A condition on one argument: its low word under `mask` equals `value`, differs, has any of its bits, or is given."""
+    """A condition on one argument: under `mask` equal to `value`, not equal, with any of its bits, or (given) not 0."""
 
     argument: int
     op: Op
@@ -73,6 +73,9 @@ NAMESPACED = [
     Refuse("socket", errno.EAFNOSUPPORT, (When(0, "ne", 1), When(0, "ne", 2), When(0, "ne", 10))),
 ]
 
+#: A file without a name from the start; libraries then make one and remove its name, which is seen.
+_O_TMPFILE = 0o20000000
+
 #: Without namespaces: no socket but a connected pair, and no watching of folders outside.
 SHARED = [
     *_ALWAYS,
@@ -81,13 +84,24 @@ SHARED = [
     Refuse("socketpair", errno.EACCES, (When(1, "ne", 1, 0xF), When(1, "ne", 5, 0xF))),
     Refuse("sendto", errno.EACCES, (When(4, "given"),)),
     *_all("inotify_init inotify_init1"),
+    # Landlock knows nothing of attributes, and writing them takes no more than a file anyone may write.
+    *_all("setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat", errno.ENOTSUP),
+    *_all("file_setattr"),
+    # The keeper looks at the handles of its processes, and one that hides them hides what it holds.
+    Refuse("prctl", when=(When(0, "eq", 4), When(1, "eq", 0))),
+    Refuse("open", errno.EOPNOTSUPP, (When(1, "any", _O_TMPFILE),)),
+    Refuse("openat", errno.EOPNOTSUPP, (When(2, "any", _O_TMPFILE),)),
+    Refuse("openat2", errno.ENOSYS),
 ]
 
-#: When the program runs as the user of the worker: Landlock knows nothing of modes, owners, times, attributes and
-#: limits, and the user's own files and processes are within reach of those.
+#: Not done, and called a success: `touch` and copying tools would stop at a refusal, and nothing inside depends on it.
+_PRETEND = 0
+
+#: When the program runs as the user of the worker: Landlock knows nothing of modes, owners, times and limits, and the
+#: user's own files and processes are within reach of those.
 SAME_USER = [
-    *_all("chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat utimensat"),
-    *_all("setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat file_setattr"),
+    *_all("chmod fchmod fchmodat fchmodat2 utime utimes futimesat utimensat", _PRETEND),
+    *_all("chown fchown lchown fchownat"),
     Refuse("ioctl", when=(When(1, "eq", 0x40086602),)),
     Refuse("ioctl", when=(When(1, "eq", 0x401C5820),)),
     *[
@@ -110,7 +124,6 @@ SAME_USER_SIGNALS = [
 #: Before Landlock knew of cutting files short: by name, or by opening for reading only.
 TRUNCATION = [
     Refuse("truncate"),
-    Refuse("openat2", errno.ENOSYS),
     Refuse("open", when=(When(1, "eq", 0o1000, 0o1003),)),
     Refuse("openat", when=(When(2, "eq", 0o1000, 0o1003),)),
 ]

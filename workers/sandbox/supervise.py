@@ -20,7 +20,7 @@ START_S = 15.0
 #: Seconds for taking the output files after the program's end.
 COLLECT_S = 10.0
 #: Seconds a keeper has to end everything when told to stop, before it is killed itself.
-STOP_S = 1.0
+STOP_S = 1.5
 #: Seconds between two looks at the cancel flag, which may cost a query.
 CANCEL_LOOK_S = 0.25
 
@@ -56,7 +56,6 @@ class Report:
     reason: str = ""
     files: list[tuple[str, bytes]] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
-    done: bool = False
     _pending: bytearray = field(default_factory=bytearray)
     _file: tuple[str, int, str] | None = None
 
@@ -101,8 +100,6 @@ class Report:
             if not 0 <= size <= self.limits.out_file:
                 raise ValueError("a file of the report is too large")
             self._file = (str(said["file"]), size, str(said["whyNot"]))
-        elif "done" in said:
-            self.done = True
 
     def _take(self, path: str, content: bytes, why_not: str) -> None:
         if len(self.files) + len(self.left) > 3 * self.limits.out_files:

@@ -36,7 +36,7 @@ _X86_64 = _table(
     kexec_file_load=320 kexec_load=246 keyctl=250 kill=62 lchown=94 listen=50 lookup_dcookie=212
     lremovexattr=198 lsetxattr=189 memfd_create=319 migrate_pages=256 modify_ldt=154 mount=165 move_pages=279
     mq_open=240 msgget=68 name_to_handle_at=303 open=2 open_by_handle_at=304 openat=257 perf_event_open=298
-    pivot_root=155 prlimit64=302 process_vm_readv=310 process_vm_writev=311 ptrace=101 quotactl=179 reboot=169
+    pivot_root=155 prctl=157 prlimit64=302 process_vm_readv=310 process_vm_writev=311 ptrace=101 quotactl=179 reboot=169
     removexattr=197 request_key=249 rt_sigqueueinfo=129 rt_tgsigqueueinfo=297 sched_setaffinity=203
     sched_setattr=314 sched_setparam=142 sched_setscheduler=144 semget=64 sendto=44 setdomainname=171
     sethostname=170 setns=308 setpriority=141 settimeofday=164 setxattr=188 shmget=29 socket=41 socketpair=53
@@ -52,7 +52,7 @@ _AARCH64 = _table(
     fchownat=54 fcntl=25 finit_module=273 fremovexattr=16 fsetxattr=7 init_module=105 inotify_init1=26 ioctl=29
     ioprio_set=30 kcmp=272 kexec_file_load=294 kexec_load=104 keyctl=219 kill=129 listen=201 lookup_dcookie=18
     lremovexattr=15 lsetxattr=6 memfd_create=279 migrate_pages=238 mount=40 move_pages=239 mq_open=180
-    msgget=186 openat=56 perf_event_open=241 pivot_root=41 prlimit64=261 process_vm_readv=270
+    msgget=186 openat=56 perf_event_open=241 pivot_root=41 prctl=167 prlimit64=261 process_vm_readv=270
     process_vm_writev=271 ptrace=117 quotactl=60 reboot=142 removexattr=14 request_key=218 rt_sigqueueinfo=138
     rt_tgsigqueueinfo=240 sched_setaffinity=122 sched_setattr=274 sched_setparam=118 sched_setscheduler=119
     semget=190 sendto=206 setdomainname=162 sethostname=161 setns=268 setpriority=140 settimeofday=170

@@ -18,11 +18,13 @@ def keeper(orders: dict[str, Any]) -> None:
     """
     if keeper_is_alone():
         become(orders["uid"])
-    elif LINUX:
+    if LINUX:
         from . import kernel
 
-        kernel.become_reaper()
-        kernel.signal_when_parent_dies(signal.SIGTERM)
+        if not keeper_is_alone():
+            kernel.become_reaper()
+            kernel.signal_when_parent_dies(signal.SIGTERM)
+        kernel.close_to_others()
 
 
 def keeper_is_alone() -> bool:
@@ -66,7 +68,8 @@ def _reset_signals() -> None:
 
 def _limit(limits: dict[str, int], address_space: bool) -> None:
     wanted = {
-        "CORE": (0, 0),
+        # One byte, and not none: the kernel hands a dump to a program outside unless the limit is exactly this.
+        "CORE": (1, 1),
         # The soft limit gives a signal that can be told from a kill.
         "CPU": (limits["cpu"], limits["cpu"] + 1),
         "FSIZE": (limits["file"], limits["file"]),

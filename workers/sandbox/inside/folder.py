@@ -112,7 +112,11 @@ def _take(folder: int, name: str, max_bytes: int) -> tuple[bytes, str]:
 
 
 def usage(box: int, own_mount: bool, limits: dict[str, int]) -> tuple[int, int]:
-    """Bytes and entries in the scratch folder; in a shared file system counted, and no further than past a limit."""
+    """Bytes and entries in the scratch folder; in a shared file system counted, and no further than past a limit.
+
+    Raises:
+        PermissionError: a folder in it cannot be looked into.
+    """
     if own_mount:
         fs = os.fstatvfs(box)
         return (fs.f_blocks - fs.f_bfree) * fs.f_frsize, fs.f_files - fs.f_ffree
@@ -142,7 +146,7 @@ def _measure(folder: int, todo: list[int], most: int) -> tuple[int, int]:
                 entries += 1
                 if entries > most:
                     break
-                with contextlib.suppress(FileNotFoundError, PermissionError, NotADirectoryError):
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     used += entry.stat(follow_symlinks=False).st_blocks * 512
                     if entry.is_dir(follow_symlinks=False):
                         todo.append(os.open(entry.name, _FOLDER, dir_fd=folder))

@@ -24,7 +24,7 @@ def main(orders_fd: int, report_fd: int) -> None:
     """Runs the whole of one execution; every fault before the start is reported as `refused`."""
     os.set_inheritable(orders_fd, False)
     os.set_inheritable(report_fd, False)
-    report = Report(report_fd)
+    report, parent = Report(report_fd), os.getppid()
     try:
         orders = read_orders(orders_fd)
         confine.keeper(orders)
@@ -35,15 +35,16 @@ def main(orders_fd: int, report_fd: int) -> None:
         report.line({"refused": f"{type(fault).__name__}: {fault}"})
         return
     report.line({"started": True})
-    status, reason = Watcher(orders, orders_fd, child, box).wait()
+    status, reason = Watcher(orders, orders_fd, child, box, parent).wait()
     watch.sweep(child)
+    if os.getppid() != parent:
+        # Nobody is left to read a report or to remove the folder.
+        folder.clear(box)
+        return
     report.line({"ended": status, "reason": reason})
     if orders["collect"] and reason != "stopped":
         for path, content, why_not in folder.collect(box, orders["limits"]):
             report.file(path, content, why_not)
-    if not orders["ownMount"]:
-        folder.clear(box)
-    report.line({"done": True})
 
 
 def read_orders(fd: int) -> dict[str, Any]:
@@ -117,17 +118,18 @@ def _let_go_of_stdio() -> None:
 class Watcher:
     """Waits for the program's end, for the order to stop, or for a limit that no rlimit holds."""
 
-    def __init__(self, orders: dict[str, Any], orders_fd: int, child: int, box: int) -> None:
+    def __init__(self, orders: dict[str, Any], orders_fd: int, child: int, box: int, parent: int) -> None:
         self._limits = orders["limits"]
         self._own_mount = orders["ownMount"]
+        self._scratch = orders["scratch"]
         self._orders_fd = orders_fd
         self._child = child
         self._box = box
-        self._parent = os.getppid()
+        self._parent = parent
         self._terminated = False
 
     def wait(self) -> tuple[int | None, str]:
-        """The wait status (None when it had to be ended) and the reason: `` (by itself), stopped, memory, disk."""
+        """The wait status (None: to be ended) and why: stopped, memory, disk, hidden, or empty for its own end."""
         wake = self._listen()
         looked = time.monotonic()
         while True:
@@ -171,7 +173,12 @@ class Watcher:
     def _over_limit(self) -> str:
         if watch.memory(self._limits["memory"]) > self._limits["memory"]:
             return "memory"
-        used, entries = folder.usage(self._box, self._own_mount, self._limits)
+        try:
+            used, entries = folder.usage(self._box, self._own_mount, self._limits)
+        except PermissionError:
+            return "hidden"
+        if not self._own_mount:
+            used += watch.nameless_bytes(self._scratch)
         # A full file system of its own only gives the program errors; a shared one has to be protected.
         if entries > self._limits["scratchEntries"] or (used > self._limits["scratch"] and not self._own_mount):
             return "disk"

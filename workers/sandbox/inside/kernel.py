@@ -8,6 +8,7 @@ import stat
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_SECCOMP = 22
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
@@ -48,6 +49,11 @@ def _check(result: int, what: str) -> int:
 
 def _prctl(option: int, value: Any, what: str, last: Any = 0) -> None:
     _check(_libc.prctl(option, value, last, ctypes.c_ulong(0), ctypes.c_ulong(0)), what)
+
+
+def close_to_others() -> None:
+    """No process of the same user may read this one's memory or handles, or trace it; ends with the next `exec`."""
+    _prctl(_PR_SET_DUMPABLE, ctypes.c_ulong(0), "dumpable", ctypes.c_ulong(0))
 
 
 def become_reaper() -> None:

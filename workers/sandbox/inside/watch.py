@@ -9,6 +9,8 @@ import time
 
 #: Seconds the end of killed processes is waited for; one stuck in the kernel must not hold the worker.
 SWEEP_S = 5.0
+#: How `/proc` marks a file that has no name any more.
+_REMOVED = b" (deleted)"
 
 
 def descendants() -> list[int]:
@@ -55,6 +57,36 @@ def _field_sum(pid: int, file: str, fields: tuple[bytes, ...]) -> int:
             if line.startswith(fields):
                 total += int(line.split()[1]) * 1024
     return total
+
+
+def nameless_bytes(scratch: str) -> int:
+    """Bytes of files removed from the scratch folder that a process still holds, by handle or by mapping."""
+    within, sizes = scratch.encode() + b"/", dict[int, int]()
+    for pid in descendants():
+        _add_handles(pid, within, sizes)
+        _add_mappings(pid, within, sizes)
+    return sum(sizes.values())
+
+
+def _add_handles(pid: int, within: bytes, sizes: dict[int, int]) -> None:
+    with contextlib.suppress(OSError):
+        for handle in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
+            with contextlib.suppress(OSError):
+                path = f"/proc/{pid}/fd/{handle}"
+                target = os.readlink(path.encode())  # noqa: PTH115
+                if target.startswith(within) and target.endswith(_REMOVED):
+                    found = os.stat(path)  # noqa: PTH116
+                    sizes[found.st_ino] = found.st_blocks * 512
+
+
+def _add_mappings(pid: int, within: bytes, sizes: dict[int, int]) -> None:
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/maps", "rb") as lines:  # noqa: PTH123
+        for line in lines:
+            if line.endswith(_REMOVED + b"\n"):
+                span, _mode, _offset, _device, inode, path = line.split(maxsplit=5)
+                start, end = (int(at, 16) for at in span.split(b"-"))
+                if path.startswith(within):
+                    sizes[int(inode)] = max(sizes.get(int(inode), 0), end - start)
 
 
 def sweep(child: int) -> None:

@@ -1,0 +1,52 @@
+"""The tests of this folder again, as an ordinary user: without root the walls are built in another way."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+AS_NOBODY = 65_534
+
+
+@pytest.mark.slow
+def test_all_of_this_holds_for_an_ordinary_user(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("this is an ordinary user")
+    python = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+    if not Path(python).exists():
+        pytest.skip("there is no interpreter of this version that an ordinary user may read")
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        with contextlib.suppress(PermissionError):
+            folder.chmod(0o755)
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, AS_NOBODY, AS_NOBODY)
+    done = subprocess.run(
+        [
+            python,
+            "-m",
+            "pytest",
+            str(Path(__file__).parent),
+            "-q",
+            "-n0",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:randomly",
+        ],
+        user=AS_NOBODY,
+        group=AS_NOBODY,
+        extra_groups=[],
+        cwd=Path(__file__).parents[3],
+        env={"PATH": "/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": ":".join(p for p in sys.path if "site-" in p)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    if "No module named" in done.stderr:
+        pytest.skip("an ordinary user cannot read the packages of this environment")
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert "passed" in done.stdout
