@@ -61,9 +61,15 @@ def answerer(*, ask: bool, yes: bool) -> Answerer | None:
 def _do_it(signal: Signal, console: Console, task: str) -> Reply | None:
     if signal["kind"] != "decision":  # money and open questions stay a person's own
         return None
-    show(signal, console, task=task)
-    console.print(Text('answered "Do it", because --yes says so', style="bold"))
+    told = f'{_asked(signal)}{f" in {one_line(task, 60)}" if task else ""}: answered "Do it", because --yes says so'
+    console.print(Text(told), soft_wrap=True)
+    console.print(Text(f"  officina signals --all shows what that was ({signal['id']})", style="dim"), soft_wrap=True)
     return Reply(option="Do it")
+
+
+def _asked(signal: Signal) -> str:
+    skill = (signal.get("action") or {}).get("skill")
+    return f"{one_line(skill or signal['title'], 60)}, asked by {one_line(signal.get('agent') or 'Officina', 40)}"
 
 
 def _ask_here(signal: Signal, console: Console, task: str) -> Reply | None:
@@ -95,14 +101,13 @@ def show(signal: Signal, console: Console, *, task: str = "") -> None:
         facts.add_row("why", Text(visible(signal["reason"])))
     if signal.get("body"):
         facts.add_row("says", Text(visible(signal["body"])))
-    parts: list[RenderableType] = [facts]
-    if action:
-        parts += input_blocks(action.get("input"))
-    console.print(Panel(Group(*parts), title=_HEADS.get(signal["kind"], signal["kind"]), title_align="left", **_FRAME))
+    short, long = _input(action.get("input")) if action else ([], [])
+    title = _HEADS.get(signal["kind"], signal["kind"])
+    console.print(Panel(Group(facts, *short), title=title, title_align="left", **_FRAME), *long, sep="\n")
 
 
-def input_blocks(value: Json) -> list[RenderableType]:
-    """An input, whole: short values in a list, each long text in a panel with line numbers."""
+def _input(value: Json) -> tuple[list[RenderableType], list[RenderableType]]:
+    """An input, whole: short values in a list, and each long text in a panel of its own with line numbers."""
     fields = value if isinstance(value, dict) else {"input": value}
     long = {key: text for key, text in fields.items() if _is_long(text)}
     table = Table.grid(padding=(0, 2))
@@ -111,9 +116,9 @@ def input_blocks(value: Json) -> list[RenderableType]:
     for key, short in fields.items():
         if key not in long:
             table.add_row(Text(visible(str(key))), Text(visible(json.dumps(short, ensure_ascii=False, indent=1))))
-    blocks: list[RenderableType] = [Text(), table] if table.row_count else []
     lexer = _LEXERS.get(str(fields.get("language")), "text")
-    return blocks + [_block(str(key), text, lexer if key == "code" else "text") for key, text in long.items()]
+    blocks = [_block(str(key), text, lexer if key == "code" else "text") for key, text in long.items()]
+    return ([Text(), table] if table.row_count else []), [*blocks]
 
 
 def _is_long(value: Json) -> bool:
@@ -126,7 +131,7 @@ def _block(name: str, text: str, lexer: str) -> RenderableType:
     facts = f"{visible(name)}: {several(text.count(chr(10)) + 1, 'line')}, {several(len(text), 'character')}"
     hidden = unseen(text)
     note = Text(f"{several(hidden, 'unseen character')} written out as ⟦U+…⟧", style="bold red") if hidden else None
-    return Panel(code, title=Text(facts), title_align="left", subtitle=note, border_style="dim")
+    return Panel(code, title=Text(facts), title_align="left", subtitle=note, border_style="yellow")
 
 
 def ask(signal: Signal, console: Console, read: Callable[[str], str]) -> Reply | None:
@@ -151,7 +156,7 @@ def _question(signal: Signal, options: list[Any]) -> str:
     if not options:
         return "Your answer as JSON (empty: later) > "
     if signal["kind"] == "decision":
-        return '"Do it" or "No" (empty: later) > '
+        return f'{_asked(signal)}: "Do it" or "No" (empty: later) > '
     listed = "  ".join(f"{number} {one_line(_label(option), 60)}" for number, option in enumerate(options, 1))
     return f"{listed}\nWhich (empty: later) > "
 

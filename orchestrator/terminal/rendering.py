@@ -206,9 +206,14 @@ def _hints(scene: Scene) -> list[Text]:
     return [Text(), Text("no worker is up: officina up (or officina worker) starts one", style="yellow")]
 
 
-def closing(scene: Scene, activity: Activity, files: Sequence[dict[str, Json]], frame: Frame) -> RenderableType:
-    """What is left on the screen when the project has ended: the outline, the deliverables, what to do about faults."""
-    rest: list[RenderableType] = [Text(), *deliverables(scene, files)] if files else []
+def closing(
+    scene: Scene, activity: Activity, files: Sequence[dict[str, Json]], frame: Frame, folder: str
+) -> RenderableType:
+    """What is left on the screen when the project has ended: the outline, the deliverables, what to do about faults.
+
+    `folder` is the workspace as the person can name it from where they stand.
+    """
+    rest: list[RenderableType] = [Text(), *deliverables(scene, files, folder)] if files else []
     retries = [t for t in scene.tasks.values() if t.status == "failed"][:5]
     if retries:
         rest += [Text(), *(Text(f"again: officina retry {task.id}   ({one_line(task.title, 60)})") for task in retries)]
@@ -220,18 +225,18 @@ def closing(scene: Scene, activity: Activity, files: Sequence[dict[str, Json]], 
     return Group(page(scene, activity, frame), *rest, Text(), Text(total, style=STYLES.get(scene.status, "")))
 
 
-def deliverables(scene: Scene, files: Sequence[dict[str, Json]]) -> list[RenderableType]:
+def deliverables(scene: Scene, files: Sequence[dict[str, Json]], folder: str) -> list[RenderableType]:
     """Paths and sizes: what the tasks promised first; when they promised nothing, whatever was written."""
     promised = {path for task in scene.tasks.values() for path in task.deliverables}
     made = [file for file in files if not file["path"].startswith("inputs/")]
     shown = [file for file in made if file["path"] in promised] or made
     lines = [Text("Deliverables", style="bold")]
     for file in shown[:50]:
-        path = f"{scene.workspace}/{one_line(file['path'], 600)}"
+        path = f"{folder}/{one_line(file['path'], 600)}"
         # Never wrapped by us: a path broken over two lines cannot be copied.
         lines.append(Text.assemble((f"{size(file['bytes']):>10}  ", "dim"), path, no_wrap=True, overflow="ignore"))
     more = len(made) - len(shown[:50])
-    return [*lines, Text(f"and {several(more, 'file')} more in {scene.workspace}", style="dim")] if more else [*lines]
+    return [*lines, Text(f"and {several(more, 'file')} more in {folder}", style="dim")] if more else [*lines]
 
 
 def _weight(task: TaskView, number: int) -> tuple[int, int]:

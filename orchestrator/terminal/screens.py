@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from rich.console import Console, RenderableType
@@ -93,7 +94,8 @@ class Page:
             self._live = self._begin()  # a new one: the old would draw over what was printed meanwhile
 
     def close(self, scene: Scene, activity: Activity, files: Files) -> None:
-        page = rendering.closing(scene, activity, files, self._frame(height=self._console.height + 20))
+        frame = self._frame(height=self._console.height + 20)
+        page = rendering.closing(scene, activity, files, frame, _from_here(scene.workspace))
         self._console.print(page, crop=False)
 
     def _draw(self) -> RenderableType:
@@ -105,6 +107,12 @@ class Page:
         tick = int((time.monotonic() - self._begun) * FRAMES)
         ascii_only = not self._console.encoding.lower().startswith("utf")
         return rendering.Frame(self._console.width, height, ascii_only, tick)
+
+
+def _from_here(folder: str) -> str:
+    """A folder below the current one by its short name."""
+    path, here = Path(folder), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else folder
 
 
 class Lines:

@@ -100,11 +100,11 @@ def test_a_path_is_never_broken_over_two_lines(settings: Settings) -> None:
     project = weather(settings)
     seen, _ = look(project)
     path = "deep/" * 30 + "brief.md"
-    (_, line) = rendering.deliverables(seen, [{"path": path, "bytes": 1}])
+    (_, line) = rendering.deliverables(seen, [{"path": path, "bytes": 1}], "/work")
     console = Console(width=60, file=io.StringIO())
     console.print(Group(line), crop=False)
     assert isinstance(console.file, io.StringIO)
-    assert console.file.getvalue() == f"    1 byte  {seen.workspace}/{path}\n"
+    assert console.file.getvalue() == f"    1 byte  /work/{path}\n"
 
 
 def test_titles_are_text_and_never_markup_or_terminal_codes(settings: Settings) -> None:
@@ -155,8 +155,8 @@ def test_the_end_names_deliverables_with_sizes_and_how_to_try_again(settings: Se
         from orchestrator import views
 
         files = views.file_list(connection, project.id)
-    shown = drawn(rendering.closing(seen, activity, files, Frame(160)), 160)
-    assert f"1.8 kB  {seen.workspace}/profile.md" in shown
+    shown = drawn(rendering.closing(seen, activity, files, Frame(160), "work"), 160)
+    assert "1.8 kB  work/profile.md" in shown
     assert "inputs/" not in shown
     assert f"officina retry {project.task_ids['yearly']}" in shown
     assert "partial: 0.0123 USD in 1:01 min" in shown
