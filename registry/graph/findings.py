@@ -94,12 +94,10 @@ def shown(value: Json) -> str:
     """A value as a message may repeat it: short texts, numbers and words; only the kind of anything else."""
     if isinstance(value, str):
         return quoted(value)
-    if value is None or isinstance(value, (bool, list, dict)):
-        return (
-            {True: "true", False: "false", None: "null"}[value] if not isinstance(value, (list, dict)) else kind(value)
-        )
-    text = str(value)
-    return text if len(text) <= _SHOWN else kind(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value) if isinstance(value, (int, float)) else ""
+    return text if 0 < len(text) <= _SHOWN else kind(value)
 
 
 def quoted(text: str) -> str:

@@ -12,11 +12,12 @@ from functools import cache
 from typing import Final
 
 from lark import Lark, Token
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedInput
 
 from registry.base import Json
 from registry.graph.limits import EXPRESSION_CHARS, EXPRESSION_DEPTH
-from registry.graph.paths import ABSENT, ROOTS, ExpressionError, Path, Slots
+from registry.graph.paths import ABSENT, ExpressionError, Path, Slots
+from registry.graph.slips import explained
 from registry.graph.values import equal, ordered, truth
 
 # A path has no blanks inside: its dots and opening brackets refuse to follow one. Names and words end where no
@@ -63,29 +64,6 @@ OPEN: "("
 
 _ESCAPED: Final = re.compile(r"\\([\s\S])")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
-_ROOTS: Final = "a path begins with one of " + ", ".join(f"${root}" for root in ROOTS)
-_FOUND: Final = re.compile(r"\$?[A-Za-z_][A-Za-z0-9_]*|[\s\S]")
-#: Characters of a found word that a message repeats.
-_WORD_CHARS: Final = 40
-_EXPECTED: Final = {
-    "NUMBER": "a value",
-    "ROOT": "a path",
-    "INDEX": "a key in quotes or an index",
-    "RSQB": "']'",
-}
-_HINTS: Final = {
-    **dict.fromkeys("+-*/%", "there is no arithmetic"),
-    **dict.fromkeys(("&", "and", "AND"), "'and' is written &&"),
-    **dict.fromkeys(("|", "or", "OR"), "'or' is written ||"),
-    **dict.fromkeys(("not", "NOT"), "'not' is written !"),
-    **dict.fromkeys(("True", "False", "None", "undefined"), "the words are true, false and null"),
-    "$": _ROOTS,
-    ".": "a path has no blanks, and a dot is followed by a name of letters, digits and _; other keys stand in brackets",
-    "[": "a bracket touches the path before it and holds a quoted key or an index",
-    '"': "the text is not closed",
-    "'": "the text is not closed",
-    "`": "texts stand in ' or \"",
-}
 
 Reader = Callable[[Slots], Json]
 
@@ -121,7 +99,7 @@ def parse(text: str) -> Term:
     try:
         term = _parser().parse(text)
     except UnexpectedInput as error:
-        raise _explained(text, error) from None
+        raise explained(text, error) from None
     except _Misfit as misfit:
         raise ExpressionError("expr_syntax", str(misfit), text, misfit.column) from None
     assert isinstance(term, Term)
@@ -292,48 +270,3 @@ def _unquoted(token: Token) -> str:
 
 def _column(token: Token) -> int:
     return (token.start_pos or 0) + 1
-
-
-def _explained(text: str, error: UnexpectedInput) -> ExpressionError:
-    """The parser's complaint in the words of a person who wrote the expression."""
-    at_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
-    position = len(text) if at_end else (error.pos_in_stream or 0)
-    expected = _expected(_wanted(error))
-    if not text.strip(" \t\n\r"):
-        reason = "the expression is blank"
-    elif at_end:
-        reason = f"the expression ends where {expected} should follow"
-    else:
-        reason = f"expected {expected}, found {_found(text, position)}"
-    return ExpressionError("expr_syntax", reason, text, position + 1)
-
-
-def _expected(wanted: set[str]) -> str:
-    for token, words in _EXPECTED.items():
-        if token in wanted:
-            return words
-    closing = "RPAR" in wanted
-    if "SAME" in wanted:
-        return "an operator or ')'" if closing else "an operator or the end"
-    return "')'" if closing else "'('"
-
-
-def _wanted(error: UnexpectedInput) -> set[str]:
-    """The kinds of tokens that may stand where the parser stopped."""
-    if isinstance(error, UnexpectedToken):
-        return error.expected
-    return (error.allowed if isinstance(error, UnexpectedCharacters) else None) or set()
-
-
-def _found(text: str, position: int) -> str:
-    if text[position] in "'\"" and text.find(text[position], position + 1) > 0:
-        return "a text"
-    match = _FOUND.match(text, position)
-    found = match[0] if match else ""
-    hint = _HINTS.get(found, "")
-    if not hint and found.startswith("$"):
-        hint = _ROOTS
-    elif not hint and found[:1].isidentifier():
-        hint = "texts stand in quotes, and the only functions are exists(path) and length(path)"
-    shown = found if len(found) <= _WORD_CHARS else f"{found[:_WORD_CHARS]}…"
-    return f"{shown!r}: {hint}" if hint else f"{shown!r}"

@@ -1,7 +1,11 @@
 """What validation says: JSON types, required and unknown fields of nodes and edges."""
 
+import typing
+
 import pytest
 
+from registry.agents import AgentDefinition
+from registry.graph.model import Node
 from tests.unit.graph.definitions import agent, chain, found
 
 
@@ -97,3 +101,12 @@ def test_a_node_id_is_a_text_up_to_80_characters(node_id):
         {"from": node_id, "to": "end"},
     ]
     assert found(made) == [("definition_shape", f"graph.nodes.{node_id}")]
+
+
+def test_every_field_of_the_models_is_a_known_field():
+    node_types = typing.get_args(typing.get_args(Node)[0])
+    for model in (AgentDefinition, *node_types):
+        names = [field.alias or name for name, field in model.model_fields.items()]
+        made = dict.fromkeys(names) | ({} if model is AgentDefinition else {"type": model.model_fields["type"].default})
+        definition = made if model is AgentDefinition else chain(made)
+        assert [item for item in found(definition) if item[0] == "unknown_field"] == []
