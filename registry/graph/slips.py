@@ -36,7 +36,8 @@ def explained(text: str, error: UnexpectedInput) -> ExpressionError:
     """The `expr_syntax` error for a text the parser refused: what it expected, what it found, and the likely remedy."""
     at_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
     position = len(text) if at_end else (error.pos_in_stream or 0)
-    expected = _expected(_wanted(error))
+    open_here = text.count("(", 0, position) > text.count(")", 0, position)
+    expected = _expected(_wanted(error), closing=open_here)
     if not text.strip(" \t\n\r"):
         reason = "the expression is blank"
     elif at_end:
@@ -46,14 +47,13 @@ def explained(text: str, error: UnexpectedInput) -> ExpressionError:
     return ExpressionError("expr_syntax", reason, text, position + 1)
 
 
-def _expected(wanted: set[str]) -> str:
+def _expected(wanted: set[str], *, closing: bool) -> str:
     for token, words in _EXPECTED.items():
         if token in wanted:
             return words
-    closing = "RPAR" in wanted
     if "SAME" in wanted:
         return "an operator or ')'" if closing else "an operator or the end"
-    return "')'" if closing else "'('"
+    return "')'" if "RPAR" in wanted else "'('"
 
 
 def _wanted(error: UnexpectedInput) -> set[str]:

@@ -313,3 +313,20 @@ def test_a_part_ends_at_the_next_brace():
 def test_patch_texts_are_expressions_or_have_parts():
     patch = {"a": "$input.n", "b": ["n is {$input.n}"], "c": "$$ {$input.n}", "d": 4}
     assert evaluate_patch(patch, SLOTS) == {"a": 3, "b": ["n is 3"], "c": "$ {$input.n}", "d": 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1 1", "an operator or the end"),
+        ("(1 1)", "an operator or ')'"),
+        ("1 =", "a value"),
+        ("exists(1)", "a path"),
+        ("exists($state", "')'"),
+        ("length", "'('"),
+        ("$state[", "a key in quotes or an index"),
+        ("$state[0", "']'"),
+    ],
+)
+def test_a_syntax_error_says_what_should_stand_there(text, expected):
+    assert expected in error_of(text).reason
