@@ -124,6 +124,41 @@ class SignalRecord:
 
 
 @dataclass
+class ChildRecord:
+    """A run made by another run: one call of a spawn, or one item of a map. Its row is its promise to its parent."""
+
+    id: str
+    #: `spawn` or `item`.
+    kind: str
+    #: Its place among the calls or items.
+    position: int
+    agent_id: str
+    agent_name: str
+    definition_digest: str
+    #: The body behind the digest; None when it is stored already, as that of an item run.
+    definition: dict[str, Json] | None = None
+    #: Where an item run begins; None: at the start of its graph.
+    node_id: str | None = None
+    input: Json = None
+    state: dict[str, Json] = field(default_factory=dict)
+    item: Json = UNSET
+    status: str = "queued"
+    #: {output, error?, blocked?, budget?} once it has ended.
+    result: dict[str, Json] | None = None
+
+
+@dataclass
+class Fanout:
+    """Children written with the park of their parent, in one transaction."""
+
+    node_id: str
+    step: int
+    depth: int
+    sequential: bool
+    children: list[ChildRecord]
+
+
+@dataclass
 class FileRecord:
     path: str
     bytes: int
@@ -140,6 +175,8 @@ class Ending:
     error: dict[str, Json] | None = None
     #: What is odd about a completed one (a deliverable that is missing).
     note: str | None = None
+    #: What a child brings its parent: {output, error?, blocked?, budget?}.
+    result: dict[str, Json] | None = None
 
 
 @dataclass
@@ -192,6 +229,13 @@ class Checkpoint:
     consume: dict[str, str] = field(default_factory=dict)
     #: Executions whose outcome this write records: signal id -> execution.
     settle: dict[str, str] = field(default_factory=dict)
+    #: What the engine itself remembers between nodes: the last model node, handoffs, a wait under way.
+    memo: dict[str, Json] = field(default_factory=dict)
+    fanout: Fanout | None = None
+    #: Children whose time is over: cancelled with everything below them.
+    cancel: list[str] = field(default_factory=list)
+    #: A handoff: the run goes on as this agent, (id, name, digest, definition).
+    speaker: tuple[str, str, str, dict[str, Json]] | None = None
     park: Park | None = None
     ending: Ending | None = None
 
@@ -233,6 +277,10 @@ class RunRecord:
     rehearsal: bool = False
     task: TaskFacts | None = None
     parent_id: str | None = None
+    #: Maps and modes of the runs above it, nearest first.
+    ancestors: list[tuple[dict[str, Gate], dict[str, Gate], Mode | None]] = field(default_factory=list)
+    #: What queued it again, as told by the claim; None at its first start.
+    resumed_by: str | None = None
     mode: Mode | None = None
     permissions: dict[str, Gate] = field(default_factory=dict)
     approvals: str = "park"
@@ -253,8 +301,13 @@ class RunRecord:
     output_ref: Json = None
     item: Json = UNSET
     index: Any = UNSET
+    #: A child's place among the calls or items of its parent.
+    position: int = 0
     messages: list[MessageRecord] = field(default_factory=list)
     #: Calls of the step it stands in.
     calls: dict[str, CallRecord] = field(default_factory=dict)
     #: Signals it raised that have not been executed, by id.
     signals: dict[str, SignalRecord] = field(default_factory=dict)
+    #: Children of the step it stands in, in order.
+    children: list[ChildRecord] = field(default_factory=list)
+    memo: dict[str, Json] = field(default_factory=dict)

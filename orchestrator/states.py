@@ -7,7 +7,8 @@ TaskStatus = Literal[
     "pending", "queued", "running", "needs_input", "waiting", "completed", "failed", "skipped", "cancelled"
 ]
 ProjectStatus = Literal["planning", "running", "completed", "partial", "failed", "cancelled"]
-WaitingOn = Literal["signals", "timer", "gate", "children", "backoff"]
+#: `turn`: a child of a sequential fan-out that is not its turn yet.
+WaitingOn = Literal["signals", "timer", "gate", "children", "backoff", "turn"]
 
 RUN_ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 RUN_PARKED: Final = frozenset({"needs_input", "waiting"})

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from orchestrator.records import UNSET, CallRecord, Checkpoint, Event
-from orchestrator.store import events, signals
+from orchestrator.store import children, definitions, events, signals
 from orchestrator.store.database import now_ms
 from orchestrator.store.sql import upsert
 from orchestrator.store.tables import calls, checkpoints, files, messages, runs, tasks
@@ -26,6 +26,7 @@ def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int)
     """Writes checkpoints of running runs; returns the ids of those whose fence is old: nothing of them was written."""
     stale: set[str] = set()
     good: list[Checkpoint] = []
+    definitions.keep(connection, {c.speaker[2]: c.speaker[3] for c in batch if c.speaker is not None})
     for checkpoint in sorted(batch, key=lambda c: c.run_id):
         if move(connection, checkpoint, {"due_at": now_ms() + lease_ms}):
             good.append(checkpoint)
@@ -33,7 +34,8 @@ def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int)
             stale.add(checkpoint.run_id)
     if good:
         append(connection, good)
-        trace(connection, {c.run_id: c.events for c in good})
+        lines = {c.run_id: [*c.events, *children.cancel(connection, c.cancel)] for c in good}
+        trace(connection, lines)
     return stale
 
 
@@ -53,13 +55,20 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
         connection.execute(select(tasks.c.id).where(tasks.c.id == task).with_for_update())
     until = None if waits.due_in_ms is None else now_ms() + waits.due_in_ms
     rest = {"status": waits.status, "waiting_on": waits.waiting_on, "due_at": until, "worker_id": None, "claims": 0}
+    if checkpoint.fanout is not None:
+        rest |= children.counted(checkpoint.fanout)
     if not move(connection, checkpoint, rest):
         raise LeaseStale("the run was taken over before it could park")
     append(connection, [checkpoint])
-    again = waits.waiting_on == "signals" and signals.any_closed(connection, waits.signal_ids)
-    if again:
-        connection.execute(update(runs).where(runs.c.id == checkpoint.run_id).values(queued("answer")))
-    lines = list(checkpoint.events)
+    by = "answer" if waits.signal_ids and signals.any_closed(connection, waits.signal_ids) else None
+    if checkpoint.fanout is not None:
+        children.write(connection, checkpoint.run_id, checkpoint.fanout)
+    elif waits.waiting_on == "children" and children.none_open(connection, checkpoint.run_id):
+        by = "children"
+    if by is not None:
+        connection.execute(update(runs).where(runs.c.id == checkpoint.run_id).values(queued(by)))
+    again = by is not None
+    lines = [*checkpoint.events, *children.cancel(connection, checkpoint.cancel)]
     if task is not None:
         lines += _task_moved(connection, task, "queued" if again else waits.status)
     ready = take(connection, _projects_of(connection, [checkpoint.run_id])[checkpoint.run_id])
@@ -84,6 +93,9 @@ def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any])
         changed["cost_micro"] = runs.c.cost_micro + checkpoint.cost_micro
     if checkpoint.cost_incomplete:
         changed["cost_incomplete"] = True
+    if checkpoint.speaker is not None:
+        agent_id, name, digest, _ = checkpoint.speaker
+        changed |= {"agent_id": agent_id, "agent_name": name, "definition_digest": digest}
     statement = (
         update(runs)
         .where(runs.c.id == checkpoint.run_id, runs.c.fence == checkpoint.fence, runs.c.status == "running")
@@ -173,6 +185,7 @@ def _checkpoint_row(c: Checkpoint) -> dict[str, Any]:
         "number": c.number,
         "node_id": c.node_id,
         "counters": {"steps": c.steps, "tokens": c.tokens, "turns": c.turns, "runningMs": c.running_ms},
+        "memo": c.memo or None,
         "patch": c.patch,
         "snapshot": c.snapshot,
         "input": None if c.input is UNSET else c.input,

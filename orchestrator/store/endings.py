@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, func, select, update
 
 from orchestrator.records import Checkpoint, Ending, Event
 from orchestrator.states import PROJECT_ENDED
-from orchestrator.store import checkpoints, plans, runs, signals, wakes
+from orchestrator.store import checkpoints, children, plans, runs, signals, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import dependencies, projects, tasks
 from orchestrator.store.tables import runs as runs_table
@@ -27,24 +27,18 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[wakes.Wake]:
     """
     ending = checkpoint.ending
     assert ending is not None
-    found = connection.execute(
-        select(runs_table.c.project_id, runs_table.c.task_id, runs_table.c.kind).where(
+    found: Row[Any] = connection.execute(  # type: ignore[assignment]
+        select(runs_table.c.project_id, runs_table.c.task_id, runs_table.c.kind, runs_table.c.parent_id).where(
             runs_table.c.id == checkpoint.run_id
         )
     ).one()
+    if found.parent_id is not None:
+        return _end_child(connection, checkpoint, found, ending)
     project = connection.execute(select(projects).where(projects.c.id == found.project_id).with_for_update()).one()
     task = None
     if found.task_id is not None and found.kind == "root":
         task = connection.execute(select(tasks).where(tasks.c.id == found.task_id).with_for_update()).one()
-    values = {
-        "status": ending.status,
-        "waiting_on": None,
-        "due_at": None,
-        "worker_id": None,
-        "error": ending.error,
-        "ended_at": now_ms(),
-    }
-    if not checkpoints.move(connection, checkpoint, values):
+    if not checkpoints.move(connection, checkpoint, _ended(ending)):
         raise LeaseStale("the run was taken over or cancelled before it could end")
     checkpoints.append(connection, [checkpoint])
     lines = [*checkpoint.events, *signals.close_of_run(connection, [checkpoint.run_id])]
@@ -56,6 +50,29 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[wakes.Wake]:
     ready = wakes.take(connection, project.id) if project.status not in PROJECT_ENDED else []
     checkpoints.trace(connection, {checkpoint.run_id: lines})
     return ready
+
+
+def _end_child(connection: Connection, checkpoint: Checkpoint, found: Row[Any], ending: Ending) -> list[wakes.Wake]:
+    """A child ends: its parent is locked first, counted down, and queued after the last one."""
+    children.lock_parent(connection, found.parent_id)
+    if not checkpoints.move(connection, checkpoint, _ended(ending)):
+        raise LeaseStale("the run was taken over or cancelled before it could end")
+    checkpoints.append(connection, [checkpoint])
+    children.ended(connection, found.parent_id, checkpoint.run_id, ending)
+    ready = wakes.take(connection, found.project_id)
+    checkpoints.trace(connection, {checkpoint.run_id: checkpoint.events})
+    return ready
+
+
+def _ended(ending: Ending) -> dict[str, Any]:
+    return {
+        "status": ending.status,
+        "waiting_on": None,
+        "due_at": None,
+        "worker_id": None,
+        "error": ending.error,
+        "ended_at": now_ms(),
+    }
 
 
 def _close(

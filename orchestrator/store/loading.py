@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, select
 
 from orchestrator.records import CallRecord, MessageRecord, RunRecord, TaskFacts
-from orchestrator.store import briefing, definitions, signals
+from orchestrator.store import briefing, children, definitions, signals
 from orchestrator.store.tables import calls, checkpoints, messages, projects, runs, tasks
 
 
@@ -46,7 +46,13 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
         cost_micro=row.cost_micro,
         cost_incomplete=row.cost_incomplete,
     )
-    if row.checkpoint == 0:
+    record.resumed_by = row.resumed_by
+    if row.parent_id is not None:
+        record.ancestors = _ancestors(connection, row.parent_id)
+        record.position = row.position
+        if row.kind == "item":
+            record.item, record.index = row.item, row.position
+    if row.checkpoint == 0 and row.parent_id is None:
         if task is not None:
             record.input = briefing.brief(connection, project, task)
         elif row.kind == "plan":
@@ -73,10 +79,23 @@ def _restore(connection: Connection, record: RunRecord) -> None:
         if row.has_input:
             record.input = row.input
         record.resume, record.output, record.output_ref = row.resume, row.output, row.output_ref
+        record.memo = row.memo or {}
     history = select(messages).where(messages.c.run_id == record.id).order_by(messages.c.number)
     record.messages = [MessageRecord(m.number, m.history, m.body) for m in connection.execute(history)]
     record.calls = {call.id: call for call in _calls(connection, record)}
     record.signals = signals.of_run(connection, record.id)
+    record.children = children.of_step(connection, record.id, record.steps)
+
+
+def _ancestors(connection: Connection, run_id: str | None) -> list[tuple[dict[str, Any], dict[str, Any], Any]]:
+    """Maps and modes of the runs above, nearest first: a child is never freer than they are."""
+    found = []
+    while run_id is not None:
+        row = connection.execute(select(runs).where(runs.c.id == run_id)).one()
+        definition = definitions.get(connection, row.definition_digest)
+        found.append((definition.get("permissions") or {}, row.permissions, row.mode or definition.get("mode")))
+        run_id = row.parent_id
+    return found
 
 
 def _calls(connection: Connection, record: RunRecord) -> list[CallRecord]:

@@ -13,6 +13,9 @@ from orchestrator.store.database import now_ms
 from orchestrator.store.tables import projects, runs, tasks
 from registry.ids import new_id
 
+#: What a parked run may wait on with a time in `due_at`.
+TIMED = ("timer", "backoff", "gate", "children")
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -165,7 +168,7 @@ def wake_due(connection: Connection, limit: int) -> list[str]:
     """waiting -> queued for timers and back-offs that are due; returns their ids."""
     due = (
         select(runs.c.id)
-        .where(runs.c.status == "waiting", runs.c.waiting_on.in_(("timer", "backoff")), runs.c.due_at <= now_ms())
+        .where(runs.c.status == "waiting", runs.c.waiting_on.in_(TIMED), runs.c.due_at <= now_ms())
         .order_by(runs.c.id)
         .limit(limit)
         .with_for_update(skip_locked=True)
@@ -173,9 +176,16 @@ def wake_due(connection: Connection, limit: int) -> list[str]:
     rows = connection.execute(select(runs.c.id, runs.c.waiting_on).where(runs.c.id.in_(due.scalar_subquery()))).all()
     for row in rows:
         connection.execute(
-            update(runs).where(runs.c.id == row.id, runs.c.status == "waiting").values(wakes.queued(row.waiting_on))
+            update(runs)
+            .where(runs.c.id == row.id, runs.c.status == "waiting")
+            .values(wakes.queued(_by(row.waiting_on)))
         )
     return [row.id for row in rows]
+
+
+def _by(waiting_on: str) -> str:
+    """What `run.resumed` says of a run whose time came: a gate or a fan-out is resumed by its timer."""
+    return "backoff" if waiting_on == "backoff" else "timer"
 
 
 def overdue_wakes(connection: Connection, limit: int) -> list[wakes.Wake]:

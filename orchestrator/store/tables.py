@@ -199,8 +199,14 @@ runs = Table(
     _ref("project_id", "projects.id"),
     _ref("task_id", "tasks.id", nullable=True),
     Column("parent_id", Text),
-    #: `root`, `spawn` or `item`.
+    #: `root`, `spawn`, `item`, or `plan` for the run that makes a project's plan.
     Column("kind", Text, nullable=False),
+    #: Of a child: the parent's step that made it, its place among the calls or items, and the item.
+    Column("parent_step", BigInteger),
+    Column("position", Integer),
+    Column("item", JsonText),
+    #: What a child brings its parent: {output, error?, blocked?, budget?}.
+    Column("result", JsonText),
     _count("depth"),
     Column("agent_id", Text, nullable=False),
     Column("agent_name", Text, nullable=False),
@@ -238,6 +244,8 @@ runs = Table(
     _flag("cost_incomplete"),
     _count("messages"),
     _count("open_children"),
+    #: Its children run one after the other.
+    _flag("sequential"),
     Column("mode", Text),
     Column("permissions", JsonText, nullable=False),
     Column("approvals", Text, nullable=False),
@@ -251,7 +259,7 @@ runs = Table(
     ),
     Index("ix_runs_project_id_status", "project_id", "status"),
     Index("ix_runs_task_id", "task_id"),
-    Index("ix_runs_parent_id", "parent_id"),
+    Index("ix_runs_parent_id_parent_step", "parent_id", "parent_step"),
 )
 
 checkpoints = Table(
@@ -263,6 +271,8 @@ checkpoints = Table(
     Column("event_seq", BigInteger),
     Column("node_id", Text),
     Column("counters", JsonText, nullable=False),
+    #: What the engine remembers between nodes.
+    Column("memo", JsonText),
     #: Keys of the state written since the checkpoint before; a snapshot holds all of them.
     Column("patch", JsonText, nullable=False),
     _flag("snapshot"),

@@ -5,13 +5,14 @@ sides live in `orchestrator/ports` and `workers/sandbox`. A port that is None is
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from registry.base import Json
 from registry.errors import SkillError
+from registry.graph.targets import AgentCard
 from registry.permissions import Policy
 
 CallerKind = Literal["run", "person", "schedule", "generator", "plugin"]
@@ -211,6 +212,34 @@ class Control(Protocol):
         """
         ...
 
+    def extend(self, node_type: str, key: str, values: list[Json]) -> None:
+        """Adds to a queue key that holds a list.
+
+        Raises:
+            SkillError: as `queue`.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Colleague:
+    """An agent a run can give work to, as `agents_list` shows it."""
+
+    card: AgentCard
+    role: str | None = None
+    packs: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "id": self.card.id,
+            "name": self.card.name,
+            "role": self.role,
+            "level": self.card.level,
+            "packs": list(self.packs),
+            "skills": list(self.skills),
+        }
+
 
 #: "No answer yet", where null is an answer: a rejection.
 NO_ANSWER: Any = object()
@@ -229,6 +258,8 @@ class SkillContext:
     sandbox: Sandbox | None = None
     signals: Signals | None = None
     control: Control | None = None
+    #: Agents that can be spawned or handed over to.
+    roster: Sequence[Colleague] = ()
     #: A person's answer to what this call asked with `AskPerson`; None is a rejection.
     answer: Json = NO_ANSWER
     #: A dress rehearsal: a world call that was approved is recorded, not carried out.

@@ -4,14 +4,17 @@ A batch can be left and come back to: what is done stands in its call rows, what
 was started and not finished is unknown. Nothing that finished runs twice.
 """
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
 
 from orchestrator.records import CallRecord, FileRecord, SignalRecord
 from registry.base import Json
 from registry.errors import LeaseStale, Refused, SkillError
 from registry.graph.model import Generate, ToolCall
 from registry.jsontext import compact
-from registry.skills.context import NO_ANSWER, Authority, Caller, SkillContext
+from registry.skills.context import NO_ANSWER, Authority, Caller, Colleague, SkillContext
 from registry.skills.registry import Checked, Pending, SkillResult
 from registry.skills.skill import Skill
 from workers.engine import asking, results
@@ -22,6 +25,27 @@ from workers.engine.session import Session, clip
 
 #: Tools that queue work for a node: run first, in call order, so that the queue has the order of the calls.
 CONTROL_TOOLS = frozenset({"map", "wait", "agents_spawn", "agents_handoff"})
+
+#: What a child may never do, whatever its rights: it cannot speak to a person, and must not outlive its parent.
+NOT_IN_CHILDREN = frozenset(
+    {
+        "ask_user",
+        "wait",
+        "plan_save",
+        "plan_item_update",
+        "pin_set",
+        "pin_remove",
+        "schedule_set",
+        "schedule_pause",
+        "schedule_delete",
+        "webhook_set",
+        "webhook_delete",
+        "schedule.create",
+        "studio.author_agent",
+        "studio.author_generator",
+        "studio.author_skill_bundle",
+    }
+)
 
 
 class Batch:
@@ -84,6 +108,10 @@ class Batch:
             self._invoke(call, None)
 
     def _invoke(self, call: Call, signal: SignalRecord | None) -> None:
+        if self.session.is_child and (call.name in NOT_IN_CHILDREN or self._must_approve(call)):
+            words = f"denied in subagent context: {call.name} needs a person or lasts beyond this run"
+            self._finish(call, Result("denied", words, True, "denied", ("denied",)), None)
+            return
         context = self._context(call, signal)
         authority = None
         if signal is not None and signal.kind == "decision":
@@ -164,6 +192,9 @@ class Batch:
                 self.session.use(signal) if signal.execution == "none" else None
                 self.session.settle(signal, "succeeded" if not result.is_error else "failed")
             results.tell(self.session, call, result)
+            if self.session.is_child and result.outcome == "denied":
+                blocked = [*self.session.memo.get("blocked", []), {"tool": call.name, "reason": result.value}]
+                self.session.memo["blocked"] = blocked
             started = self.session.calls.get(call.id)
             self._keep(call, "done", outcome=result.outcome, result=result.entry(call), duration=result.duration_ms)
             if started is not None and started.status == "started" and not all(map(self._done, self.calls)):
@@ -280,6 +311,7 @@ class Batch:
             sandbox=session.services.sandbox(record),
             signals=session.services.signals(record),
             control=QueueKeys(session),
+            roster=_Roster(session),
             rehearsal=record.rehearsal,
             answer=_payload(signal) if asked and signal else NO_ANSWER,
             cancelled=session.stopped.is_set,
@@ -292,6 +324,28 @@ class Batch:
         self.session.emit(kind, **data)
         if kind == "file.written":
             self.session.keep_file(FileRecord(data["path"], data["bytes"], data["sha256"], data.get("skill")))
+
+
+class _Roster(Sequence[Colleague]):
+    """The agents at hand, looked up when a call asks for them: most never do."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @cached_property
+    def _all(self) -> list[Colleague]:
+        found = []
+        for target in self._session.services.targets(self._session.record):
+            d = target.definition
+            packs = tuple(name for name, on in (d.get("packs") or {}).items() if on not in (False, None))
+            found.append(Colleague(target, d.get("role"), packs, tuple(d.get("skills") or ())))
+        return found
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._all[index]
+
+    def __len__(self) -> int:
+        return len(self._all)
 
 
 def _payload(signal: SignalRecord) -> Json:

@@ -15,3 +15,8 @@ class QueueKeys:
         if not any(node.type == node_type for node in self._session.graph.nodes.values()):
             raise SkillError("no_control_node", f"this agent's graph has no {node_type} node; nothing was queued")
         self._session.write(key, value)
+
+    def extend(self, node_type: str, key: str, values: list[Json]) -> None:
+        with self._session.lock:
+            before = self._session.state.get(key)
+            self.queue(node_type, key, [*(before if isinstance(before, list) else []), *values])

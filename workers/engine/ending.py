@@ -28,9 +28,11 @@ def complete(session: Session, output: Json) -> None:
         costUsd=session.spent_micro / 1_000_000,
         costIncomplete=True if session.cost_incomplete else None,
     )
+    if session.is_child:
+        _tell_parent(session, error=None)
     note = f"deliverables not found: {', '.join(missing)}" if missing else None
-    session.final = output
-    session.save(ending=Ending("completed", output=value, note=note))
+    session.final, session.brought = output, _result(session, output, None)
+    session.save(ending=Ending("completed", output=value, note=note, result=session.brought))
     session.status = "completed"
 
 
@@ -39,7 +41,11 @@ def fail(session: Session, failure: RunFailure) -> None:
     close_open_calls(session)
     session.emit("run.failed", code=failure.code, message=failure.message, **failure.data)
     error = {"code": failure.code, "message": failure.message, "node": session.node_id, **failure.data}
-    session.save(ending=Ending("failed", error=error))
+    brief: dict[str, Json] = {"code": failure.code, "message": failure.message}
+    if session.is_child:
+        _tell_parent(session, error=brief)
+    session.brought = _result(session, None, brief)
+    session.save(ending=Ending("failed", error=error, result=session.brought))
     session.status, session.code = "failed", failure.code
 
 
@@ -86,3 +92,35 @@ def _missing_deliverables(session: Session) -> list[str]:
     if workspace is None:
         return []
     return [path for path in _deliverables(session) if not workspace.exists(path)]
+
+
+def _result(session: Session, output: Json, error: dict[str, Json] | None) -> dict[str, Json] | None:
+    """What a child brings its parent."""
+    if not session.is_child:
+        return None
+    brought: dict[str, Json] = {"output": output}
+    if error is not None:
+        brought["error"] = error
+    if session.memo.get("blocked"):
+        brought["blocked"] = session.memo["blocked"]
+    if session.spent_budget is not None:
+        brought["budget"] = session.spent_budget
+    return brought
+
+
+def _tell_parent(session: Session, *, error: dict[str, Json] | None) -> None:
+    """The child's own line of the fan-out, in the transaction that ends it."""
+    extra = error or {}
+    if session.record.kind == "item":
+        kind = "map.item.failed" if error else "map.item.completed"
+        session.emit(kind, index=session.record.position, **extra)
+        return
+    kind = "agent.failed" if error else "agent.completed"
+    session.emit(
+        kind,
+        agentId=session.agent.id,
+        spawnId=session.record.id,
+        index=session.record.position,
+        budget=session.spent_budget,
+        **extra,
+    )

@@ -12,11 +12,13 @@ import jsonschema
 import referencing
 from pydantic import Field, ValidationError
 
-from orchestrator.records import Checkpoint, Event, RunRecord, SignalRecord
+from orchestrator.records import Checkpoint, ChildRecord, Event, RunRecord, SignalRecord, wall_ms
 from orchestrator.settings import Limits
+from orchestrator.states import RUN_ENDED
 from registry.base import Json, Model
 from registry.errors import Fault, Refused, SkillError, WrongUse
 from registry.graph.validation import validate
+from registry.jsontext import digest
 from registry.permissions import Gate, Mode
 from registry.skills.context import SkillContext
 from registry.skills.contract import SchemaContract
@@ -25,6 +27,7 @@ from registry.skills.skill import Effect, Skill
 from workers.engine import loop
 from workers.engine.services import Services
 from workers.engine.session import Session
+from workers.engine.targets import Target
 from workers.models.scripted import ScriptedModel
 
 #: The trace of a command has an id of its own kind: nothing of it is stored.
@@ -78,9 +81,9 @@ class MemoryJournal:
     def open_decisions(self, project_id: str | None) -> int:
         return sum(s.status == "open" and s.kind == "decision" for s in self.signals)
 
-    def tell(self, kind: str, **data: Json) -> None:
+    def tell(self, kind: str, *, run_id: str = RUN_ID, **data: Json) -> None:
         """A line that a store would have written for the engine."""
-        self.events.append(Event(kind, data, run_id=RUN_ID, seq=len(self.events) + 1))
+        self.events.append(Event(kind, data, run_id=run_id, seq=len(self.events) + 1))
 
     def _find(self, signal_id: str) -> SignalRecord:
         return next(s for s in self.signals if s.id == signal_id)
@@ -106,7 +109,11 @@ def run(
 ) -> dict[str, Json]:
     """Runs the agent to its end, or until it waits for an answer the script does not have."""
     journal = MemoryJournal()
+    if faults := _errors(definition):
+        return _refused(journal, faults)
     model = ScriptedModel(script.model)
+    clock = VirtualClock()
+    agents = {str(definition.get("id", "")): definition, **script.agents}
     services = Services(
         catalogue=SkillRegistry(),
         packs=packs,
@@ -114,45 +121,130 @@ def run(
         model=lambda _run: model,
         limits=limits,
         extra_tools=[_stub(name, spec) for name, spec in script.tools.items()],
+        check_definition=_errors,
+        targets=lambda _run: [_target(agent_id, body) for agent_id, body in agents.items()],
+        now_ms=clock.now_ms,
     )
+    record = _record(RUN_ID, "root", definition, input=script.input, state=dict(script.start_state))
+    record.mode, record.permissions = script.mode, script.permissions
+    journal.tell("run.started", attempt=1, depth=0)
+    session = loop.open_session(record, services)
+    assert session is not None
+    refused = Conductor(journal, clock, list(script.answers)).carry_on(session)
+    return _report(session, journal, refused)
+
+
+class VirtualClock:
+    """A clock that jumps over what a run would sleep."""
+
+    def __init__(self) -> None:
+        self._ahead = 0
+
+    def now_ms(self) -> int:
+        return wall_ms() + self._ahead
+
+    def jump(self, milliseconds: int) -> None:
+        self._ahead += max(0, milliseconds)
+
+
+class Conductor:
+    """Does what clock, desk and queue do for a run on workers: children, timers and answers, one after the other."""
+
+    def __init__(self, journal: MemoryJournal, clock: VirtualClock, answers: list[Json]) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._answers = answers
+
+    def carry_on(self, session: Session) -> str | None:
+        """Drives a run until nothing here can make it go on; returns the code of a refused answer."""
+        loop.drive(session)
+        while session.status in ("needs_input", "waiting"):
+            park = session.parked
+            assert park is not None
+            by: str | None = None
+            if park.waiting_on == "children":
+                by = self._children(session)
+            elif park.waiting_on in ("signals", "gate"):
+                by, refused = self._answer(session)
+                if refused is not None:
+                    return refused
+            if by is None and park.due_in_ms is not None and park.waiting_on != "children":
+                self._clock.jump(park.due_in_ms)
+                by = "backoff" if park.waiting_on == "backoff" else "timer"
+            if by is None:
+                return None
+            session.record.resumed_by = by
+            self._journal.tell("run.resumed", by=by)
+            loop.drive(session)
+        return None
+
+    def _children(self, session: Session) -> str:
+        """Runs the open children in order, depth first; stops at the end of the fan-out's own time."""
+        park = session.parked
+        until = None if park is None or park.due_in_ms is None else self._clock.now_ms() + park.due_in_ms
+        for child in session.children:
+            if child.status in RUN_ENDED:
+                continue
+            if until is not None and self._clock.now_ms() >= until:
+                return "timer"
+            self._child(session, child)
+            if until is not None and self._clock.now_ms() >= until:
+                child.status, child.result = "running", None  # it came too late
+                return "timer"
+        return "children"
+
+    def _child(self, parent: Session, child: ChildRecord) -> None:
+        record = _record(
+            child.id, child.kind, child.definition or parent.record.definition, input=child.input, state=child.state
+        )
+        record.depth, record.parent_id, record.position = parent.record.depth + 1, parent.record.id, child.position
+        record.mode, record.permissions = parent.record.mode, parent.record.permissions
+        mine = (dict(parent.agent.permissions), parent.record.permissions, parent.record.mode or parent.agent.mode)
+        record.ancestors = [mine, *parent.record.ancestors]
+        if child.kind == "item":
+            record.definition = parent.agent.to_json()
+            record.node_id, record.item, record.index = child.node_id, child.item, child.position
+        self._journal.tell("run.started", run_id=child.id, attempt=1, depth=record.depth, parentRunId=parent.record.id)
+        session = loop.open_session(record, parent.services)
+        if session is None:
+            child.status, child.result = "failed", {"output": None, "error": {"code": "agent_invalid", "message": ""}}
+            return
+        self.carry_on(session)
+        child.status, child.result = session.status, session.brought
+
+    def _answer(self, session: Session) -> tuple[str | None, str | None]:
+        """Gives the next answer to the next open signal: (what woke the run, code of a refusal)."""
+        signal = next((s for s in self._journal.signals if s.status == "open" and s.id in session.signals), None)
+        if signal is None or not self._answers:
+            return None, None
+        payload = self._answers.pop(0)
+        if payload is not None and not _fits(signal.schema, payload):
+            return None, "resume_validation_failed"
+        _answer(signal, payload)
+        self._journal.tell(
+            "signal.answered", signalId=signal.id, payload=payload, rejected=signal.rejected, by="script"
+        )
+        return "answer", None
+
+
+def _record(run_id: str, kind: str, definition: dict[str, Json], *, input: Json, state: dict[str, Json]) -> RunRecord:  # noqa: A002
     agent_id = str(definition.get("id", ""))
-    record = RunRecord(
-        id=RUN_ID,
+    return RunRecord(
+        id=run_id,
         fence=1,
         project_id=None,
-        kind="root",
+        kind=kind,
         depth=0,
         agent_id=agent_id,
         agent_name=str(definition.get("name", agent_id)),
         definition=definition,
-        input=script.input,
-        state=dict(script.start_state),
-        mode=script.mode,
-        permissions=script.permissions,
+        input=input,
+        state=state,
     )
-    if faults := _errors(definition):
-        return _refused(journal, faults)
-    journal.tell("run.started", attempt=1, depth=0)
-    session = loop.open_session(record, services)
-    assert session is not None
-    return _report(session, journal, _carry_on(session, journal, list(script.answers)))
 
 
-def _carry_on(session: Session, journal: MemoryJournal, answers: list[Json]) -> str | None:
-    """Drives the run, giving answers to its signals in the order raised; returns the code of a refused answer."""
-    loop.drive(session)
-    while session.status == "needs_input":
-        signal = next((s for s in journal.signals if s.status == "open"), None)
-        if signal is None or not answers:
-            return None
-        payload = answers.pop(0)
-        if payload is not None and not _fits(signal.schema, payload):
-            return "resume_validation_failed"
-        _answer(signal, payload)
-        journal.tell("signal.answered", signalId=signal.id, payload=payload, rejected=signal.rejected, by="script")
-        journal.tell("run.resumed", by="answer")
-        loop.drive(session)
-    return None
+def _target(agent_id: str, body: dict[str, Json]) -> Target:
+    return Target(agent_id, str(body.get("name", agent_id)), digest=digest(body), definition=body)
 
 
 def _answer(signal: SignalRecord, payload: Json) -> None:

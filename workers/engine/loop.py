@@ -12,10 +12,23 @@ from registry.agents import AgentDefinition
 from registry.errors import LeaseStale, OfficinaError, Refused, RunFailure
 from registry.graph.edges import choose
 from registry.graph.expressions import ExpressionError, Slots, evaluate_value
-from registry.graph.model import Assign, End, Generate, Goto, Interrupt, Start, ToolCall
-from workers.engine import budget, ending
-from workers.engine.nodes import generate, interrupt, plain, start, tools
-from workers.engine.outcome import Done, Outcome, Parked
+from registry.graph.model import (
+    Assign,
+    End,
+    Generate,
+    Goto,
+    Handoff,
+    Interrupt,
+    Map,
+    Spawn,
+    Start,
+    ToolCall,
+    Wait,
+    Yield,
+)
+from workers.engine import budget, closing, ending
+from workers.engine.nodes import generate, handoff, interrupt, mapping, plain, spawn, start, tools, wait
+from workers.engine.outcome import Done, Outcome, Parked, Yielded
 from workers.engine.services import Services
 from workers.engine.session import Session
 
@@ -28,6 +41,11 @@ HANDLERS: dict[type, Callable[[Session, Any], Outcome]] = {
     Assign: plain.assign,
     Goto: plain.goto,
     Interrupt: interrupt.interrupt,
+    Wait: wait.wait,
+    Spawn: spawn.spawn,
+    Map: mapping.map_items,
+    Yield: mapping.yield_item,
+    Handoff: handoff.hand_off,
 }
 
 
@@ -53,7 +71,7 @@ def drive(session: Session) -> None:
 
 def _walk(session: Session) -> None:
     try:
-        if session.node_id is None:
+        if session.record.checkpoint == 0 and not session.begun:
             _begin(session)
         question = budget.answered(session)
         if question is not None and not _continue(session, question):
@@ -65,7 +83,7 @@ def _walk(session: Session) -> None:
                 session.save()
                 return
     except RunFailure as failure:
-        ending.fail(session, failure)
+        closing.end(session, failure)
     except OfficinaError:
         raise
     except Exception as error:
@@ -78,6 +96,7 @@ def _begin(session: Session) -> None:
     faults = session.services.check(session.record)
     if faults:
         raise RunFailure("agent_invalid", "; ".join(faults)[:4000])
+    session.begun = True
     carried = dict(session.state)
     try:
         only_input = Slots(input=session.input)
@@ -86,7 +105,13 @@ def _begin(session: Session) -> None:
         raise RunFailure(error.code, error.message) from None
     for key, value in (initial | carried).items():
         session.write(key, value)
-    session.node_id = session.graph.start_id
+    if session.record.kind == "item":
+        # The map made its first message; `$input` is the parent's.
+        given = session.input
+        session.input = session.pending.input = given["parent"]
+        session.append({"role": "user", "content": given["text"], "origin": "parent"}, history="messages")
+    else:
+        session.node_id = session.graph.start_id
 
 
 def _continue(session: Session, question: Any) -> bool:
@@ -117,6 +142,11 @@ def _step(session: Session) -> bool:
     if isinstance(outcome, Parked):
         _park(session, outcome)
         return False
+    if isinstance(outcome, Yielded):
+        session.steps += 1
+        session.emit("node.completed", type=node.type, step=session.steps)
+        ending.complete(session, outcome.output)
+        return False
     return _leave(session, node_id, node, outcome)
 
 
@@ -124,6 +154,7 @@ def _leave(session: Session, node_id: str, node: Any, done: Done) -> bool:
     session.steps += 1
     session.emit("node.completed", type=node.type, step=session.steps)
     session.calls = {}
+    session.record.resumed_by = None
     if not done.resumed and not isinstance(node, Goto):
         session.resume = None
     target = done.target or choose(session.graph, node_id, session.slots())
@@ -143,6 +174,7 @@ def _leave(session: Session, node_id: str, node: Any, done: Done) -> bool:
 
 def _park(session: Session, parked: Parked) -> None:
     park = parked.park
-    session.emit("run.parked", status=park.status, on=park.waiting_on)
-    session.save(park=park)
-    session.status = park.status
+    until = None if park.due_in_ms is None else session.services.now_ms() + park.due_in_ms
+    session.emit("run.parked", status=park.status, on=park.waiting_on, until=until)
+    session.save(park=park, fanout=parked.fanout)
+    session.status, session.parked = park.status, park

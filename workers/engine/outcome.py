@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from orchestrator.records import Park
+from orchestrator.records import Fanout, Park
+from registry.base import Json
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,15 @@ class Parked:
     """The run waits; the node is executed again, or finished, when it comes back."""
 
     park: Park
+    #: Children that are written with the park.
+    fanout: Fanout | None = None
 
 
-Outcome = Done | Parked
+@dataclass(frozen=True)
+class Yielded:
+    """An item run is at its end, with this output."""
+
+    output: Json
+
+
+Outcome = Done | Parked | Yielded

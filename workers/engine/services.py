@@ -1,15 +1,17 @@
 """What the engine is given: the outside of a run, in one place, so that a worker and `graph run` differ only here."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.journal import Journal
 from orchestrator.records import RunRecord
 from orchestrator.settings import Limits
+from registry.base import Json
 from registry.skills.context import Sandbox, Signals, Workspace
 from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Skill
+from workers.engine.targets import Target
 from workers.models.model import ModelClient
 
 
@@ -34,6 +36,10 @@ class Services:
     extra_tools: Iterable[Skill] = ()
     #: Faults of a run's definition; any of them stops it before its first step.
     check: Callable[[RunRecord], list[str]] = field(default=lambda _run: [])
+    #: The same for a definition that a run is about to use: a child's, the target's of a handoff.
+    check_definition: Callable[[dict[str, Json]], list[str]] = field(default=lambda _definition: [])
+    #: Agents that a run may spawn or hand over to.
+    targets: Callable[[RunRecord], Sequence[Target]] = field(default=lambda _run: ())
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     #: Seconds one model call may take.
     model_timeout_s: float = 120

@@ -16,6 +16,7 @@ from orchestrator.records import (
     Checkpoint,
     Ending,
     Event,
+    Fanout,
     FileRecord,
     MessageRecord,
     Park,
@@ -44,8 +45,6 @@ class Session:
 
     def __init__(self, record: RunRecord, agent: AgentDefinition, services: Services) -> None:
         self.record = record
-        self.agent = agent
-        self.graph: Graph = agent.effective_graph()
         self.services = services
         self.limits = services.limits
         self.lock = threading.RLock()
@@ -58,12 +57,16 @@ class Session:
         #: How it stands once the loop has left it, for whoever drove it.
         self.status = "running"
         self.code: str | None = None
+        self.parked: Park | None = None
+        #: What a child that has ended brings its parent.
+        self.brought: dict[str, Json] | None = None
         self.final: Json = None
+        #: {kind, limit, used, closingStep} of a child that ended with its closing step.
+        self.spent_budget: Json = None
         #: Micro-USD spent so far; a lower bound once a price was unknown.
         self.spent_micro = record.cost_micro
         self.cost_incomplete = record.cost_incomplete
-        self.policy = Policy(agent.permissions, record.permissions, record.mode or agent.mode)
-        self.tools = Toolset(agent, services)
+        self.become(agent)
 
         self.node_id: str | None = record.node_id
         self.steps, self.tokens, self.turns = record.steps, record.tokens, record.turns
@@ -72,6 +75,10 @@ class Session:
         self.input = record.input
         self.resume = record.resume
         self.signals = record.signals
+        #: Children of the fan-out it stands in.
+        self.children = record.children
+        #: What the engine itself remembers: {generate, handoffs, blocked, wait}.
+        self.memo: dict[str, Json] = dict(record.memo)
         self.calls = {c.id: c for c in record.calls.values() if c.step == record.steps}
         #: The state with its histories in it: lists of messages that only grow.
         self.state, self.messages = restore.state(record)
@@ -82,6 +89,8 @@ class Session:
         self.results = [restore.tool_result(m.body) for m in record.messages if m.body["role"] == "tool"]
         #: Whether this agent's `core:start` has taken the input.
         self.started = record.checkpoint > 0
+        #: Whether this worker has begun the run from its start.
+        self.begun = False
         self.call_ids = {call["id"] for m in record.messages for call in m.body.get("toolCalls") or []}
 
         self._numbers = record.checkpoint
@@ -93,9 +102,17 @@ class Session:
         if record.checkpoint == 0:
             self.pending.input = record.input
 
+    def become(self, agent: AgentDefinition) -> None:
+        """Takes an agent's prompts, graph, tools and rights: at the start, and at a handoff."""
+        self.agent = agent
+        self.graph: Graph = agent.effective_graph()
+        above = tuple(Policy(agent_map, run_map, mode) for agent_map, run_map, mode in self.record.ancestors)
+        self.policy = Policy(agent.permissions, self.record.permissions, self.record.mode or agent.mode, above)
+        self.tools = Toolset(agent, self.services, kind=self.record.kind)
+
     @property
     def is_child(self) -> bool:
-        return self.record.kind != "root"
+        return self.record.kind in ("spawn", "item")
 
     @property
     def is_team_run(self) -> bool:
@@ -208,7 +225,14 @@ class Session:
             else:
                 self.pending.settle[signal.id] = execution
 
-    def save(self, *, numbered: bool = True, park: Park | None = None, ending: Ending | None = None) -> None:
+    def save(
+        self,
+        *,
+        numbered: bool = True,
+        park: Park | None = None,
+        ending: Ending | None = None,
+        fanout: Fanout | None = None,
+    ) -> None:
         """Writes everything pending in one transaction.
 
         Args:
@@ -219,7 +243,7 @@ class Session:
         """
         with self.lock:
             pending = self.pending
-            pending.park, pending.ending = park, ending
+            pending.park, pending.ending, pending.fanout = park, ending, fanout
             pending.steps, pending.tokens, pending.turns = self.steps, self.tokens, self.turns
             pending.running_ms, pending.window = self.running_ms, self.window
             pending.backoffs, pending.messages_count = self.backoffs, self.messages
@@ -249,6 +273,7 @@ class Session:
             pending.patch = {"set": self._without_histories(changed)}
             if self._removed:
                 pending.patch["remove"] = sorted(self._removed)
+        pending.memo = self.memo
         pending.resume = self.resume
         pending.output_ref = self.output_ref
         pending.output = None if self.output_ref is not None else self.output

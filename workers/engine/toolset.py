@@ -14,13 +14,16 @@ from registry.skills.skill import Skill
 from workers.engine.services import Services
 from workers.models.model import Tool
 
+#: What a child is not offered, by its kind (spec: engine 6, 9).
+LACKS = {"spawn": ("ask_user", "wait"), "item": ("ask_user", "wait", "map", "agents_handoff")}
+
 
 class Toolset:
     """The tools of one run."""
 
-    def __init__(self, agent: AgentDefinition, services: Services) -> None:
+    def __init__(self, agent: AgentDefinition, services: Services, *, kind: str) -> None:
         self.agent = agent
-        self.registry = SkillRegistry(_run_set(agent, services))
+        self.registry = SkillRegistry(s for s in _run_set(agent, services) if s.name not in LACKS.get(kind, ()))
         self.names = frozenset(skill.name for skill in self.registry)
         self.history_keys = _history_keys(agent)
 

@@ -31,6 +31,7 @@ def generate(session: Session, node: Generate) -> Outcome:
         RunFailure: `missing_tool_results`, `messages_path`, `model_failed`, `output_invalid`, `budget_exceeded`.
     """
     key = expressions.compile(node.messages).state_key or "messages"
+    session.memo["generate"] = session.node_id
     history = _history(session, key)
     _refuse_open_calls(session, history)
     closing = session.is_team_run and session.turns >= session.limits.agent_turns
@@ -61,6 +62,14 @@ def generate(session: Session, node: Generate) -> Outcome:
             used=session.turns,
         )
     return Done(durable=True)
+
+
+def close(session: Session, node: Generate) -> dict[str, Json] | None:
+    """One more call of a child that is over its budget, with no tools; None when it does not answer in words."""
+    key = expressions.compile(node.messages).state_key or "messages"
+    reply = _ask(session, node, key, closing=True)
+    body = _say(session, key, reply, closing=True)
+    return body if not reply.calls and reply.text.strip() else None
 
 
 def _history(session: Session, key: str) -> list[dict[str, Json]]:

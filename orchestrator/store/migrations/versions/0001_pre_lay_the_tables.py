@@ -181,6 +181,10 @@ def upgrade() -> None:
         sa.Column("task_id", sa.Text(), nullable=True),
         sa.Column("parent_id", sa.Text(), nullable=True),
         sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("parent_step", sa.BigInteger(), nullable=True),
+        sa.Column("position", sa.Integer(), nullable=True),
+        sa.Column("item", sa.Text(), nullable=True),
+        sa.Column("result", sa.Text(), nullable=True),
         sa.Column("depth", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("agent_id", sa.Text(), nullable=False),
         sa.Column("agent_name", sa.Text(), nullable=False),
@@ -206,6 +210,7 @@ def upgrade() -> None:
         sa.Column("cost_incomplete", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("messages", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("open_children", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("sequential", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("mode", sa.Text(), nullable=True),
         sa.Column("permissions", sa.Text(), nullable=False),
         sa.Column("approvals", sa.Text(), nullable=False),
@@ -227,7 +232,7 @@ def upgrade() -> None:
             sqlite_where=sa.text("due_at IS NOT NULL"),
             postgresql_where=sa.text("due_at IS NOT NULL"),
         )
-        batch_op.create_index("ix_runs_parent_id", ["parent_id"], unique=False)
+        batch_op.create_index("ix_runs_parent_id_parent_step", ["parent_id", "parent_step"], unique=False)
         batch_op.create_index("ix_runs_project_id_status", ["project_id", "status"], unique=False)
         batch_op.create_index("ix_runs_task_id", ["task_id"], unique=False)
 
@@ -259,6 +264,7 @@ def upgrade() -> None:
         sa.Column("event_seq", sa.BigInteger(), nullable=True),
         sa.Column("node_id", sa.Text(), nullable=True),
         sa.Column("counters", sa.Text(), nullable=False),
+        sa.Column("memo", sa.Text(), nullable=True),
         sa.Column("patch", sa.Text(), nullable=False),
         sa.Column("snapshot", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("input", sa.Text(), nullable=True),
@@ -341,7 +347,7 @@ def downgrade() -> None:
     with op.batch_alter_table("runs", schema=None) as batch_op:
         batch_op.drop_index("ix_runs_task_id")
         batch_op.drop_index("ix_runs_project_id_status")
-        batch_op.drop_index("ix_runs_parent_id")
+        batch_op.drop_index("ix_runs_parent_id_parent_step")
         batch_op.drop_index(
             "ix_runs_due_at", sqlite_where=sa.text("due_at IS NOT NULL"), postgresql_where=sa.text("due_at IS NOT NULL")
         )

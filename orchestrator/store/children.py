@@ -1,0 +1,163 @@
+"""Moves of a fan-out: children are written with the park of their parent, counted down as they end, cancelled whole.
+
+Rows decide when the parent goes on; chords and messages only make it sooner. Lock order: the parent before its child.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from orchestrator.records import UNSET, ChildRecord, Ending, Event, Fanout
+from orchestrator.states import RUN_ENDED
+from orchestrator.store import definitions, signals, wakes
+from orchestrator.store.database import now_ms
+from orchestrator.store.tables import checkpoints, runs
+
+
+def counted(fanout: Fanout) -> dict[str, Any]:
+    """The columns of a parent that parks on this fan-out."""
+    return {"open_children": sum(_is_open(c) for c in fanout.children), "sequential": fanout.sequential}
+
+
+def write(connection: Connection, parent_id: str, fanout: Fanout) -> None:
+    """Writes the child rows, each with what it begins with; what cannot even start is written as failed."""
+    parent = connection.execute(select(runs).where(runs.c.id == parent_id)).one()
+    bodies = {c.definition_digest: c.definition for c in fanout.children if c.definition is not None}
+    definitions.keep(connection, bodies)
+    shared = {
+        "project_id": parent.project_id,
+        "task_id": parent.task_id,
+        "parent_id": parent_id,
+        "parent_step": fanout.step,
+        "depth": fanout.depth,
+        "attempt": 1,
+        "mode": parent.mode,
+        "permissions": parent.permissions,
+        "approvals": parent.approvals,
+        "priority": parent.priority,
+    }
+    rows = []
+    first = True
+    for child in fanout.children:
+        turn = fanout.sequential and not first and _is_open(child)
+        rows.append(shared | _row(child, parent.definition_digest, waits=turn))
+        first = first and not _is_open(child)
+    connection.execute(insert(runs).values(created_at=now_ms()), rows)
+    begins = [_beginning(child) for child in fanout.children if _is_open(child)]
+    if begins:
+        connection.execute(insert(checkpoints).values(at=now_ms()), begins)
+
+
+def of_step(connection: Connection, parent_id: str, step: int) -> list[ChildRecord]:
+    """The children of one fan-out, in order."""
+    query = select(runs).where(runs.c.parent_id == parent_id, runs.c.parent_step == step).order_by(runs.c.position)
+    return [
+        ChildRecord(
+            id=row.id,
+            kind=row.kind,
+            position=row.position,
+            agent_id=row.agent_id,
+            agent_name=row.agent_name,
+            definition_digest=row.definition_digest,
+            item=row.item,
+            status=row.status,
+            result=row.result,
+        )
+        for row in connection.execute(query)
+    ]
+
+
+def none_open(connection: Connection, parent_id: str) -> bool:
+    """Whether every child has ended; for a parent that has just parked on them again."""
+    return bool(connection.execute(select(runs.c.open_children).where(runs.c.id == parent_id)).scalar_one() <= 0)
+
+
+def lock_parent(connection: Connection, parent_id: str) -> None:
+    connection.execute(select(runs.c.id).where(runs.c.id == parent_id).with_for_update())
+
+
+def ended(connection: Connection, parent_id: str, child_id: str, ending: Ending) -> None:
+    """One child less: adds its cost to the parent, lets the next of a sequence begin, queues the parent after the last.
+
+    The parent row is locked already.
+    """
+    child = connection.execute(select(runs).where(runs.c.id == child_id)).one()
+    connection.execute(update(runs).where(runs.c.id == child_id).values(result=ending.result))
+    values = {"open_children": runs.c.open_children - 1, "cost_micro": runs.c.cost_micro + child.cost_micro}
+    if child.cost_incomplete:
+        values["cost_incomplete"] = True
+    counts = connection.execute(
+        update(runs).where(runs.c.id == parent_id).values(values).returning(runs.c.open_children, runs.c.sequential)
+    ).one()
+    if counts.open_children <= 0:
+        waiting = (runs.c.status == "waiting") & (runs.c.waiting_on == "children")
+        connection.execute(update(runs).where(runs.c.id == parent_id, waiting).values(wakes.queued("children")))
+    elif counts.sequential:
+        _next(connection, parent_id, child.parent_step)
+
+
+def cancel(connection: Connection, run_ids: Sequence[str]) -> list[Event]:
+    """Ends these runs and everything below them; their workers lose the fence and stop."""
+    lines: list[Event] = []
+    level = list(run_ids)
+    while level:
+        gone = connection.execute(
+            update(runs)
+            .where(runs.c.id.in_(level), runs.c.status.not_in(sorted(RUN_ENDED)))
+            .values(status="cancelled", fence=runs.c.fence + 1, due_at=None, waiting_on=None, ended_at=now_ms())
+            .returning(runs.c.id, runs.c.task_id, runs.c.agent_id)
+        ).all()
+        lines += [Event("run.cancelled", {"reason": "its parent goes on"}, r.task_id, r.id, r.agent_id) for r in gone]
+        lines += signals.close_of_run(connection, [r.id for r in gone])
+        below = select(runs.c.id).where(runs.c.parent_id.in_(level), runs.c.status.not_in(sorted(RUN_ENDED)))
+        level = list(connection.execute(below.order_by(runs.c.id)).scalars())
+    return lines
+
+
+def _next(connection: Connection, parent_id: str, step: int) -> None:
+    """The first child of a sequence that waits for its turn becomes `queued`."""
+    waiting = select(func.min(runs.c.position)).where(
+        runs.c.parent_id == parent_id, runs.c.parent_step == step, runs.c.waiting_on == "turn"
+    )
+    here = (runs.c.parent_id == parent_id) & (runs.c.parent_step == step)
+    mine = update(runs).where(here, runs.c.waiting_on == "turn", runs.c.position == waiting.scalar_subquery())
+    connection.execute(mine.values(wakes.queued(None)))
+
+
+def _is_open(child: ChildRecord) -> bool:
+    return child.status not in RUN_ENDED
+
+
+def _row(child: ChildRecord, parent_digest: str, *, waits: bool) -> dict[str, Any]:
+    opened = _is_open(child)
+    return {
+        "id": child.id,
+        "kind": child.kind,
+        "position": child.position,
+        "agent_id": child.agent_id,
+        "agent_name": child.agent_name,
+        "definition_digest": child.definition_digest or parent_digest,
+        "node_id": child.node_id,
+        "item": None if child.item is UNSET else child.item,
+        "status": child.status if not waits else "waiting",
+        "waiting_on": "turn" if waits else None,
+        "due_at": now_ms() + wakes.UNSENT_MS if opened and not waits else None,
+        "result": child.result,
+        "error": (child.result or {}).get("error"),
+        "ended_at": None if opened else now_ms(),
+    }
+
+
+def _beginning(child: ChildRecord) -> dict[str, Any]:
+    """Checkpoint 0: what the child begins with."""
+    return {
+        "run_id": child.id,
+        "number": 0,
+        "node_id": child.node_id,
+        "counters": {},
+        "patch": {"set": child.state},
+        "snapshot": True,
+        "input": child.input,
+        "has_input": True,
+    }

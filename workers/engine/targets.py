@@ -1,0 +1,25 @@
+"""The agents a run may spawn or hand over to, and which of them a text means."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from registry.base import Json
+from registry.graph.targets import AgentCard, candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Target(AgentCard):
+    """An agent that can be named, with the definition its run would keep."""
+
+    digest: str = ""
+    definition: dict[str, Json] = field(default_factory=dict)
+    #: The agent whose delegate it is; only that one may spawn it.
+    delegate_of: str | None = None
+
+
+def find(text: str, targets: Sequence[Target]) -> Target | None:
+    """The one agent a text means; None when it means none or several."""
+    found = candidates(text, targets)
+    if len(found) != 1:
+        return None
+    return next(target for target in targets if target.id == found[0].id)
