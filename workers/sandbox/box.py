@@ -69,6 +69,9 @@ class Box:
         return _execution(supervisor, report, kept, self.limits)
 
     def _judge(self, files: Mapping[str, bytes]) -> None:
+        for path in files:
+            if path.startswith("/") or ".." in path.split("/"):
+                raise SkillError("path_escape", "an input file has to lie below in/: its path is absolute or has '..'")
         size = sum(map(len, files.values()))
         if size > self.limits.inputs:
             raise SkillError("too_large", f"the input files have {size} bytes, more than {self.limits.inputs}")

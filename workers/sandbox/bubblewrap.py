@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workers.sandbox import seccomp
-from workers.sandbox.limits import MIB, Limits
+from workers.sandbox.limits import Limits
 from workers.sandbox.link import Command, fresh_uid, keeper_command, threads_of_user
 from workers.sandbox.programs import DEVICES, ETC, SYSTEM, Program
 
 SCRATCH = "/scratch"
 _INSIDE = "/run/officina/inside"
-#: Named semaphores and shared memory live here; a tmpfs without a size may take half of the machine's memory.
-_SHM_BYTES = 16 * MIB
 #: From here on a user namespace counts its processes for itself.
 _OWN_COUNT_SINCE = (5, 14)
 
@@ -82,8 +80,8 @@ def _file_system(trees: set[str], limits: Limits) -> list[str]:
         mounts += ["--dev-bind", path, path]
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         mounts += ["--symlink", f"/proc/self/fd/{number}", f"/dev/{name}"]
-    mounts += ["--symlink", "/proc/self/fd", "/dev/fd", "--symlink", SCRATCH, "/tmp"]
-    mounts += ["--perms", "1777", "--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm"]
+    # Named semaphores live in `/dev/shm`. One place to write means one place to measure.
+    mounts += ["--symlink", "/proc/self/fd", "/dev/fd", "--symlink", SCRATCH, "/dev/shm", "--symlink", SCRATCH, "/tmp"]
     mounts += ["--perms", "0777", "--size", str(limits.scratch), "--tmpfs", SCRATCH]
     # The root itself is a tmpfs without a size: nothing may be left writable in it.
     return [*_parents(mounts), *mounts, "--remount-ro", "/", "--chdir", SCRATCH]

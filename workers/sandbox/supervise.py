@@ -13,7 +13,7 @@ from io import FileIO
 from typing import Literal, cast
 
 from registry.base import Json
-from workers.sandbox.limits import Limits
+from workers.sandbox.limits import MIB, Limits
 
 #: Seconds until the program must have started; a loaded machine is slow, a broken one is silent.
 START_S = 15.0
@@ -27,6 +27,9 @@ CANCEL_LOOK_S = 0.25
 Late = Literal["", "start", "program", "files"]
 
 _BLOCK = 1 << 16
+#: Past so many bytes of one stream it is read slowly: dropping without end would take the worker a whole processor.
+_FLOOD_BYTES = 32 * MIB
+_FLOOD_NAP_S = 0.005
 
 
 @dataclass
@@ -36,10 +39,12 @@ class Kept:
     most: int
     data: bytearray = field(default_factory=bytearray)
     truncated: bool = False
+    seen: int = 0
 
     def add(self, part: bytes) -> None:
         room = self.most - len(self.data)
         self.data += part[:room]
+        self.seen += len(part)
         self.truncated |= len(part) > room
 
 
@@ -131,6 +136,7 @@ class Supervisor:
         self._process = process
         self._pipes = pipes
         self._report = report
+        self._kept = kept
         self._to_write: dict[FileIO, memoryview] = {}
         self._to_read: dict[FileIO, Callable[[bytes], None]] = {
             pipes.stdout: kept[0].add,
@@ -165,6 +171,8 @@ class Supervisor:
         began = looked = time.monotonic()
         while self._pipes.report in self._to_read:
             self._move(0.05)
+            if any(kept.seen > _FLOOD_BYTES for kept in self._kept):
+                time.sleep(_FLOOD_NAP_S)
             now = time.monotonic()
             if now - looked >= CANCEL_LOOK_S:
                 looked = now

@@ -271,6 +271,39 @@ for pid in map(int, sys.argv[1:]):
     assert psutil.Process(victim.pid).nice() == 0
 
 
+def test_no_kernel_door_is_open(wall: Box) -> None:
+    attempt = """
+import ctypes, os, platform
+libc = ctypes.CDLL(None, use_errno=True)
+NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
+# Numbers that are the same everywhere.
+SETUP_RING, OPEN_TREE, PIDFD_GETFD, CLONE3, LANDLOCK = 425, 428, 438, 435, 444
+def raw(number, *arguments):
+    return libc.syscall(ctypes.c_long(number), *(ctypes.c_long(a) for a in arguments))
+attempts = dict(
+    user_namespace=lambda: libc.unshare(NEW_USER),
+    network_namespace=lambda: libc.unshare(NEW_NETWORK),
+    root=lambda: libc.setresuid(0, 0, 0),
+    mount=lambda: libc.mount(b"none", b"/", b"tmpfs", 0, None),
+    chroot=lambda: libc.chroot(b"."),
+    join=lambda: libc.setns(0, 0),
+    ring=lambda: raw(SETUP_RING, 8, ctypes.addressof(ctypes.create_string_buffer(256))),
+    tree=lambda: raw(OPEN_TREE, -100, ctypes.addressof(ctypes.create_string_buffer(b"/")), 1),
+    clone3=lambda: raw(CLONE3, ctypes.addressof(ctypes.create_string_buffer(88)), 88),
+    steal=lambda: raw(PIDFD_GETFD, 0, 0, 0),
+    memory_file=lambda: libc.memfd_create(b"x", 0),
+    shared_memory=lambda: libc.shmget(0, 4096, 0o1600),
+    trace_me=lambda: libc.ptrace(0, 0, 0, 0),
+    terminal=lambda: libc.ioctl(0, 0x5412, b"x"),
+    node=lambda: libc.mknod(b"device", 0o20666, ctypes.c_ulong(0x0103)),
+)
+for name, attempt in attempts.items():
+    if attempt() >= 0:
+        print(name)
+"""
+    assert said(run(wall, attempt)) == ""
+
+
 def test_the_keeper_cannot_be_killed_to_slip_away(wall: Box, victim: subprocess.Popen[bytes]) -> None:
     mark = secrets.token_hex(8)
     attempt = """

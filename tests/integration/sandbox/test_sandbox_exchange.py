@@ -103,6 +103,39 @@ def test_a_program_that_is_not_there_ran_nothing(box: Box) -> None:
     assert caught.value.code == "unsupported_type"
 
 
+@pytest.mark.parametrize("path", ["../outside", "/etc/outside", "a/../../outside"])
+def test_an_input_file_lands_nowhere_else(box: Box, path: str) -> None:
+    with pytest.raises(SkillError) as caught:
+        run(box, "pass", files={path: b"x"})
+    assert caught.value.code == "path_escape"
+
+
+def test_javascript_and_the_shell_run_too(box: Box) -> None:
+    script = b"import { readFileSync } from 'node:fs'; console.log(readFileSync('in/a', 'utf8'), process.argv[2]);"
+    shell = box.execute(
+        ["sh", "-c", 'cat in/a; echo " $1" > /dev/stderr; exit 3', "sh", "word"],
+        stdin=b"",
+        files={"a": b"text"},
+        timeout_s=10,
+        cancelled=lambda: False,
+    )
+    assert (shell.exit_code, shell.stdout) == (3, b"text")
+    if box.link.name != "landlock":
+        assert shell.stderr == b" word\n"
+    try:
+        node = box.execute(
+            ["node", "in/a.mjs", "word"],
+            stdin=b"",
+            files={"a": b"text", "a.mjs": script},
+            timeout_s=20,
+            cancelled=lambda: False,
+        )
+    except SkillError as error:
+        assert error.code == "unsupported_type"
+        return
+    assert (node.exit_code, node.stdout) == (0, b"text word\n"), node
+
+
 def test_more_input_than_fits_is_refused_before_anything_runs(box: Box) -> None:
     with pytest.raises(SkillError) as caught:
         run(box, "pass", files={f"{number}": bytes(10 * 2**20) for number in range(5)})

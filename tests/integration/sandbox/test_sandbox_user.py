@@ -41,7 +41,11 @@ def test_all_of_this_holds_for_an_ordinary_user(tmp_path: Path) -> None:
         group=AS_NOBODY,
         extra_groups=[],
         cwd=Path(__file__).parents[3],
-        env={"PATH": "/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": ":".join(p for p in sys.path if "site-" in p)},
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "PYTHONPATH": ":".join(path for path in sys.path if "site-" in path),
+        },
         capture_output=True,
         text=True,
         timeout=600,

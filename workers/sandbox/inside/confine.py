@@ -45,6 +45,8 @@ def program(orders: dict[str, Any]) -> None:
     os.setsid()
     os.chdir(orders["scratch"])
     os.umask(0o022)
+    # Sixty-four busy processes shall not keep the worker from its turn.
+    os.nice(10)
     _reset_signals()
     _limit(orders["limits"], orders["addressSpace"])
     if LINUX and orders["landlock"]:
