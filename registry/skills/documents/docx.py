@@ -248,6 +248,7 @@ class _Writer:
 
     def _runs(self, inlines: tuple[Inline, ...], width: int) -> Iterator[Element]:
         for inline in inlines:
+            self._check()
             match inline:
                 case Span():
                     yield self._span(inline)
@@ -272,7 +273,9 @@ class _Writer:
 
     def _linked(self, made: Element, url: str) -> Element:
         if url not in self._links:
-            self._links[url] = self._file.part.relate_to(url, RELATIONSHIP_TYPE.HYPERLINK, is_external=True)
+            # Ids of our own: the library looks through all of them to find the next.
+            self._links[url] = f"rIdLink{len(self._links) + 1}"
+            self._file.part.rels.add_relationship(RELATIONSHIP_TYPE.HYPERLINK, url, self._links[url], is_external=True)
         link = element("hyperlink", made, history=1)
         link.set(_RELATION, self._links[url])
         return link

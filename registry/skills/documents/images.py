@@ -42,10 +42,13 @@ def load(workspace: Workspace, path: str) -> Raster:
     """
     content = workspace.read(path, max_bytes=MAX_BYTES)
     try:
-        with Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "GIF")) as image:
+        with _opened(content) as image:
             width, height = image.size
             if width * height > MAX_PIXELS:
                 raise SkillError("too_large", f"{width} x {height} pixels, and {MAX_PIXELS} in all is the most")
+            image.verify()
+        # Verifying reads the file's parts, loading decodes them; neither finds every fault of the other.
+        with _opened(content) as image:
             image.load()
             return Raster(content, FORMATS[image.format or ""], *_inches(image))
     except SkillError:
@@ -54,6 +57,10 @@ def load(workspace: Workspace, path: str) -> Raster:
         raise SkillError("too_large", f"more than {MAX_PIXELS} pixels") from None
     except Exception:  # decoders fail in many ways on a file that is broken on purpose
         raise SkillError("unsupported_type", "no whole PNG, JPEG or GIF image") from None
+
+
+def _opened(content: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "GIF"))
 
 
 def _inches(image: Image.Image) -> tuple[float, float]:

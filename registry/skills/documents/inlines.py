@@ -1,5 +1,6 @@
 """What stands inside one line of a text: styles, links, pictures, references to footnotes."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -14,6 +15,8 @@ from registry.skills.documents.notices import Notices, shown
 from registry.skills.paths import normalise
 
 MAX_URL: Final = 2048
+#: A host name in ASCII, or an address.
+_HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,8 @@ def _can_be_followed(url: str) -> bool:
         if parts.scheme == "mailto":
             return "@" in parts.path
         # Looking at the port is what judges it.
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        host_is_one = _HOST.fullmatch(parts.hostname or "") is not None
+        return parts.scheme in ("http", "https") and host_is_one and parts.port != 0
     except ValueError:
         return False
 

@@ -19,6 +19,9 @@ from registry.skills.documents.characters import cleaned, warnings_of
 from registry.skills.documents.notices import Notices
 
 MAX_BLOCKS: Final = 20_000
+#: What a text may be parsed into at all. A row of three characters makes as many cells as its table has columns, so the
+#: length of a text is no bound of what it takes to hold it.
+MAX_TOKENS: Final = 300_000
 MAX_COLUMNS: Final = 30
 MAX_ROWS: Final = 500
 #: Levels of quotes and lists; a list takes two, one for itself and one for its item.
@@ -35,6 +38,9 @@ def parse(text: str, check: Callable[[], None] = lambda: None) -> Document:
     Args:
         text: Markdown; characters that no document can hold are taken out of it.
         check: called every now and then; raises when the time is over.
+
+    Raises:
+        SkillError: `too_large` for a text of more parts than can be held.
     """
     notices = Notices()
     for warning in warnings_of(text):
@@ -72,8 +78,10 @@ def _parser(check: Callable[[], None]) -> MarkdownIt:
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     look = _clock(check)
 
-    def at_block(_state: StateBlock, _start: int, _end: int, _silent: bool) -> bool:
+    def at_block(state: StateBlock, _start: int, _end: int, _silent: bool) -> bool:
         look()
+        if len(state.tokens) > MAX_TOKENS:
+            raise SkillError("too_large", "markdown: too many paragraphs, items and cells; split the document")
         return False
 
     def at_inline(_state: StateInline, _silent: bool) -> bool:

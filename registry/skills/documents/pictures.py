@@ -54,6 +54,8 @@ class Gallery:
         width, height = Inches(raster.width * scale), Inches(raster.height * scale)
         inline = CT_Inline.new_pic_inline(self.count, relation, f"image{self.count}.{raster.extension}", width, height)
         inline.docPr.set("descr", picture.alt)
+        for side in ("distL", "distR"):
+            inline.set(side, "0")
         return element("r", element("drawing", inline))
 
     def _add(self, path: str) -> tuple[str, Raster] | None:

@@ -74,7 +74,7 @@ _LOOKS: Final[dict[str, _Look]] = {
     "Heading 4": _heading(4, 12, 12),
     "Heading 5": _heading(5, 11, 10),
     "Heading 6": _heading(6, 10.5, 10),
-    "List Paragraph": _Look(PARAGRAPH, f'{_spacing(0, 4, 1.15)}<w:ind w:left="{STEP}"/>'),
+    "List Paragraph": _Look(PARAGRAPH, f'{_spacing(0, 8, 1.2)}<w:ind w:left="{STEP}"/><w:contextualSpacing/>'),
     "Quote": _Look(
         PARAGRAPH,
         f'<w:pBdr><w:left w:val="single" w:sz="18" w:space="10" w:color="{LINE}"/></w:pBdr>'
@@ -167,9 +167,10 @@ class Numbering:
         first = max(taken, default=-1) + 1
         self._next = max((int(one.get(_W + "numId")) for one in self._element.findall("{*}num")), default=0) + 1
         self._bullets, self._counting = first, first + 1
-        place = len(taken)
-        self._element.insert(place, parse_xml(_definition(self._bullets, "bullet", ("•", "◦", "▪", "•", "◦"))))
         counted = tuple(f"%{level + 1}." for level in range(LIST_LEVELS))
+        # Definitions stand before the lists that use them.
+        place = sum(one.tag != _W + "num" for one in self._element)
+        self._element.insert(place, parse_xml(_definition(self._bullets, "bullet", ("•", "◦", "▪", "•", "◦"))))
         self._element.insert(place + 1, parse_xml(_definition(self._counting, "decimal", counted)))
         self.bullets = self._add(self._bullets, "")
 

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from docx.oxml.ns import qn
-from docx.oxml.parser import OxmlElement
+from lxml import etree  # type: ignore[import-untyped]
 
 Element = Any
 
@@ -15,7 +15,7 @@ _qn = cache(qn)
 
 def element(tag: str, *children: Element | None, **attributes: str | int) -> Element:
     """An element of the main namespace; attribute names have it too, and None is no child."""
-    made = OxmlElement(f"w:{tag}")
+    made = etree.Element(_qn(f"w:{tag}"))
     for name, value in attributes.items():
         made.set(_qn(f"w:{name}"), str(value))
     made.extend([child for child in children if child is not None])
