@@ -231,11 +231,13 @@ class _Writer:
 
     def _row(self, cells: tuple[tuple[Inline, ...], ...], table: Table, width: int, *, is_header: bool) -> Element:
         self._check()
-        properties = element("trPr", element("cantSplit"), element("tblHeader")) if is_header else None
+        properties = element("trPr", element("cantSplit"), element("tblHeader") if is_header else None)
         made = element("tr", properties)
         for cell, alignment in zip(cells, table.alignments, strict=True):
             side = element("jc", val=alignment) if alignment else None
-            line = paragraph(style_id("Table Text"), side, runs=self._runs(cell, width))
+            # A header alone at the foot of a page heads nothing.
+            kept = element("keepNext") if is_header else None
+            line = paragraph(style_id("Table Text"), kept, side, runs=self._runs(cell, width))
             made.append(element("tc", element("tcPr", element("tcW", w=width, type="dxa")), line))
         return made
 
