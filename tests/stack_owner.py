@@ -1,6 +1,7 @@
-"""A process that owns a stack until it is told to end: `python -m tests.stack_owner HOME WORKERS`.
+"""A process that owns a stack until it is told to end: `python -m tests.stack_owner HOME sleeper|deaf`.
 
-Its workers are shells that sleep behind a sleeping child, so that the tests see the stack and nothing else.
+Its two workers are shells that sleep behind a sleeping child, or that do not listen to SIGTERM, so that the tests see
+the stack and nothing else.
 """
 
 import sys
@@ -11,14 +12,15 @@ from orchestrator.settings import Settings
 from orchestrator.stack.stopping import Stopped, StopSignals
 
 SLEEPER = ["/bin/sh", "-c", "sleep 1000 & wait"]
+DEAF = ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]
 
 
 def main() -> None:
     settings = Settings(home=Path(sys.argv[1]), _env_file=None)  # type: ignore[call-arg]
     stack = EmbeddedStack(
         settings,
-        workers=int(sys.argv[2]),
-        worker_command=lambda _name: SLEEPER,
+        workers=2,
+        worker_command=lambda _name: DEAF if sys.argv[2] == "deaf" else SLEEPER,
         flower=False,
         say=lambda text: print(text, flush=True),
     )

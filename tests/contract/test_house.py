@@ -186,6 +186,14 @@ def test_help_lists_every_target_that_is_documented() -> None:
     assert documented <= listed
 
 
+@pytest.mark.parametrize(("given", "answered"), [("YES=1", True), ("YES=", False)])
+def test_make_run_answers_the_approval_only_when_told(given: str, answered: bool) -> None:
+    would = run("make", "--dry-run", "run", given).stdout
+
+    assert "officina up --run examples/seattle-weather/project.yaml" in would
+    assert ("--yes" in would) is answered
+
+
 @pytest.fixture
 def only(tmp_path: Path) -> dict[str, str]:
     """An environment whose path holds the few programs a script needs, and no Python."""

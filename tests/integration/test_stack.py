@@ -23,11 +23,11 @@ from tests.support import alive, eventually
 
 
 class Owner:
-    """A process that owns a stack, with two workers that sleep."""
+    """A process that owns a stack with two workers of this kind."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, workers: str) -> None:
         self.home = home
-        command = [sys.executable, "-m", "tests.stack_owner", str(home), "2"]
+        command = [sys.executable, "-m", "tests.stack_owner", str(home), workers]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
     def said(self, word: str) -> str:
@@ -49,11 +49,11 @@ class Owner:
 
 
 @pytest.fixture
-def owner(short_folder: Path) -> Iterator[Callable[[Path], Owner]]:
+def owner() -> Iterator[Callable[..., Owner]]:
     started: list[Owner] = []
 
-    def start(home: Path) -> Owner:
-        started.append(Owner(home))
+    def start(home: Path, workers: str = "sleeper") -> Owner:
+        started.append(Owner(home, workers))
         return started[-1]
 
     yield start
@@ -95,6 +95,19 @@ def test_a_stack_that_is_asked_to_end_leaves_nothing_running(owner, home, number
     assert not any(alive(pid) for pid in pids)
     assert not (home / "run" / "stack.json").exists()
     assert settings_of(home).broker is None
+
+
+def test_a_second_signal_ends_at_once_what_takes_its_time(owner, home) -> None:
+    stack = owner(home, "deaf")
+    stack.said("up")
+    pids = stack.pids
+    stack.process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        stack.process.wait(1)
+
+    assert stack.end(signal.SIGINT) == 0
+
+    assert not any(alive(pid) for pid in pids)
 
 
 def test_a_stack_whose_owner_is_killed_leaves_nothing_running(owner, home) -> None:
