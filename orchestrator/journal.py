@@ -9,16 +9,17 @@ from typing import Protocol
 from orchestrator import desk, events, queue
 from orchestrator.records import Checkpoint
 from orchestrator.settings import Settings
-from orchestrator.store import checkpoints, endings, signals, wakes
+from orchestrator.store import checkpoints, endings, signals
 from orchestrator.store.committer import Committer
 from orchestrator.store.database import Database
+from orchestrator.store.wakes import Wake
 
 
 class Journal(Protocol):
     """What the engine needs of its store."""
 
-    def save(self, checkpoint: Checkpoint) -> None:
-        """Writes all of it or nothing.
+    def save(self, checkpoint: Checkpoint) -> list[Wake]:
+        """Writes all of it or nothing; returns the wake-ups of children it made, which the caller sends.
 
         Raises:
             LeaseStale: the run is not the caller's any more.
@@ -41,16 +42,18 @@ class StoreJournal:
         self._database = database
         self._committer = Committer(database, lease_ms=round(settings.limits.lease_s * 1000))
 
-    def save(self, checkpoint: Checkpoint) -> None:
-        ready: list[wakes.Wake] = []
+    def save(self, checkpoint: Checkpoint) -> list[Wake]:
+        ready: list[Wake] = []
         if checkpoint.ending is not None:
             ready = self._database.write(lambda c: endings.end(c, checkpoint))
         elif checkpoint.park is not None:
             ready = self._database.write(lambda c: checkpoints.park(c, checkpoint))
         else:
             self._committer.save(checkpoint)
-        queue.send(self._settings, ready)
+        made = {child.id for child in checkpoint.fanout.children} if checkpoint.fanout else set()
+        queue.send(self._settings, [wake for wake in ready if wake.run_id not in made])
         self._tell(checkpoint)
+        return [wake for wake in ready if wake.run_id in made]
 
     def was_refused(self, run_id: str, task_id: str | None, digest: str) -> bool:
         with self._database.read() as connection:

@@ -97,13 +97,19 @@ def sender(settings: Settings) -> "Celery":
 
 def send(settings: Settings, wakes: Iterable[Wake]) -> int:
     """Sends wake-ups after their rows are committed; returns how many went out. Never raises for the broker's sake."""
-    messages = [((w.run_id,), {"project": w.project, "task": w.task, "agent": w.agent}) for w in wakes]
+    messages = [((w.run_id,), labels(w)) for w in wakes]
     return _publish(settings, RUN, messages)
+
+
+def labels(wake: Wake) -> dict[str, str]:
+    """What a person reads of a run in Flower."""
+    words = {"project": wake.project, "task": wake.task, "agent": wake.agent}
+    return {name: word[:LABEL_CHARS] for name, word in words.items()}
 
 
 def advance(settings: Settings, project_id: str, title: str) -> bool:
     """Wakes a project: someone should send what its rows have ready."""
-    return _publish(settings, ADVANCE, [((project_id,), {"project": title})]) == 1
+    return _publish(settings, ADVANCE, [((project_id,), {"project": title[:LABEL_CHARS]})]) == 1
 
 
 def _publish(settings: Settings, name: str, messages: Sequence[tuple[tuple[str, ...], dict[str, str]]]) -> int:
@@ -113,8 +119,7 @@ def _publish(settings: Settings, name: str, messages: Sequence[tuple[tuple[str, 
     try:
         app = sender(settings)
         with app.producer_pool.acquire(block=True, timeout=5) as producer:
-            for args, labels in messages:
-                kwargs = {key: value[:LABEL_CHARS] for key, value in labels.items()}
+            for args, kwargs in messages:
                 app.send_task(name, args, kwargs, producer=producer, ignore_result=True, retry=False)
                 sent += 1
     except Exception as error:  # kombu, redis and socket errors alike: the rows stand, the clock sends again

@@ -1,6 +1,7 @@
 """Project files for tests, written to a folder of their own and submitted."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,8 +67,11 @@ class Watched:
         return [event.data for event in self.trace if event.kind == kind]
 
     def ended(self, seconds: float = 30) -> str:
-        """Waits for its end; returns how it ended."""
+        """Waits for its end; returns how it ended, with the first error where one is the reason."""
         eventually(lambda: self.status in PROJECT_ENDED, seconds)
+        for row in self.tasks.values():
+            if row.error:
+                sys.stderr.write(f"task {row.key}: {row.error}\n")
         return self.status
 
     def open_signal(self, seconds: float = 15) -> Any:

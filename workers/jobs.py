@@ -1,23 +1,33 @@
 """The jobs: wake-ups that say "look at this row". Labels are for people; nothing is read from them.
 
-A job never raises into Celery for what a run does: a failure is a row.
+A job never raises into Celery for what a run does: a failure is a row. A run that fans out replaces its job by a chord:
+a job for each child, and itself again as the body. The chord only makes things sooner: rows decide, a body that finds
+children open simply ends, and a chord that cannot be sent is made up for by plain wake-ups.
 """
 
+import logging
 from typing import Any
 
-from celery import shared_task
+from celery import Task, chord, shared_task
+from celery.exceptions import Ignore
 
 from orchestrator import queue
 from orchestrator.store import wakes
+from orchestrator.store.wakes import Wake
 from workers.logs import bound
 from workers.runtime import runtime
 
+log = logging.getLogger(__name__)
 
-@shared_task(name=queue.RUN, ignore_result=True)
-def run(run_id: str, **labels: Any) -> str:
+
+@shared_task(name=queue.RUN, bind=True)
+def run(self: Task[..., str], run_id: str, **labels: Any) -> str:
     """Claims the run and carries it until it parks or ends."""
     with bound(run=run_id, **labels):
-        return runtime().carry(run_id)
+        done = runtime().carry(run_id)
+        if done.children:
+            _fan_out(self, run_id, labels, done.children)
+        return done.word
 
 
 @shared_task(name=queue.ADVANCE, ignore_result=True)
@@ -26,3 +36,25 @@ def advance(project_id: str, **labels: Any) -> int:
     with bound(project_id=project_id, **labels):
         mine = runtime()
         return queue.send(mine.settings, mine.database.write(lambda c: wakes.take(c, project_id)))
+
+
+def _fan_out(job: Task[..., str], run_id: str, labels: dict[str, Any], children: tuple[Wake, ...]) -> None:
+    """Replaces the job by a chord over its children.
+
+    Raises:
+        Ignore: Celery's way of saying that the job lives on in the chord.
+    """
+    settings = runtime().settings
+    if settings.redis is None:  # no place for a chord's results: the last child's wake-up is the join
+        queue.send(settings, children)
+        return
+    keep: dict[str, Any] = {"ignore_result": False}  # a chord counts results
+    header = [job.si(w.run_id, **queue.labels(w)).set(**keep) for w in children]
+    body = job.si(run_id, **labels).set(**keep)
+    try:
+        job.replace(chord(header, body))
+    except Ignore:
+        raise
+    except Exception as error:
+        log.warning("a fan-out of %d goes without a chord: %s", len(children), error)
+        queue.send(settings, children)

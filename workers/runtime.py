@@ -8,7 +8,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from orchestrator.journal import StoreJournal
@@ -16,22 +16,34 @@ from orchestrator.known import registries
 from orchestrator.ports.signals import DeskSignals
 from orchestrator.records import RunRecord
 from orchestrator.settings import Settings, get_settings
-from orchestrator.store import loading, runs, workers
-from orchestrator.store.database import get_database
+from orchestrator.store import agents, loading, runs, workers
+from orchestrator.store.database import Database, get_database
 from orchestrator.store.runs import Claim
+from orchestrator.store.wakes import Wake
+from registry.base import Json
 from registry.errors import LeaseStale, RunFailure
 from registry.graph.validation import Registries, check_registries, parse_agent
 from registry.ids import new_id
+from registry.jsontext import digest
 from registry.packs import PACKS
 from registry.skills import catalogue
 from workers.engine import ending, loop
 from workers.engine.services import Services
 from workers.engine.session import Session
+from workers.engine.targets import Target
 from workers.models.choose import client_for
 from workers.sandbox.process import find_sandbox
 from workers.sandbox.workspace import JailedWorkspace
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What came of a wake-up: a word for the monitor, and the wake-ups of children it made."""
+
+    word: str
+    children: tuple[Wake, ...] = ()
 
 
 class Runtime:
@@ -51,20 +63,20 @@ class Runtime:
         self.database.write(lambda c: workers.register(c, about))
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
-    def carry(self, run_id: str) -> str:
-        """Claims a run and carries it as far as it goes; says in a word what came of it, for the monitor."""
+    def carry(self, run_id: str) -> Carried:
+        """Claims a run and carries it as far as it goes."""
         if self._stop.is_set():
-            return "stopping"
+            return Carried("stopping")
         claim = self.database.write(lambda c: runs.claim(c, run_id, self.worker_id, self._lease_ms))
         if claim is None:
-            return "nothing to do"
+            return Carried("nothing to do")
         with self.database.read() as connection:
             record = loading.load(connection, run_id, claim.fence)
         if claim.claims > self.settings.limits.run_attempts:
-            return self._poisoned(record, claim)
+            return Carried(self._poisoned(record, claim))
         session = loop.open_session(record, self.services)
         if session is None:
-            return "failed"
+            return Carried("failed")
         with self._lock:
             self._held[run_id] = session
             if self._stop.is_set():  # it began to stop while the run was loaded
@@ -77,8 +89,8 @@ class Runtime:
                 self._idle.notify_all()
         if session.status == "running" and session.leave.is_set() and not session.stopped.is_set():
             self.database.write(lambda c: runs.release_run(c, run_id, claim.fence))
-            return "released"
-        return session.status
+            return Carried("released")
+        return Carried(session.status, session.fanned_out)
 
     def stop(self, grace_s: float) -> bool:
         """Claims nothing more, lets steps finish, gives every lease back; False when some had to be taken away."""
@@ -129,6 +141,7 @@ def services(settings: Settings) -> Services:
     database = get_database(settings)
     desk = DeskSignals(settings, database)
     skills = catalogue.build()
+    checker = Checker(registries(settings, skills, stand_in=settings.stand_in or not settings.has_model))
 
     @lru_cache(maxsize=256)
     def folder(name: str) -> JailedWorkspace:
@@ -145,26 +158,43 @@ def services(settings: Settings) -> Services:
         workspace=lambda run: folder(run.workspace) if run.workspace else None,
         sandbox=lambda _run: find_sandbox(),
         signals=lambda _run: desk,
-        check=_checker(registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)),
+        check=checker.run,
+        check_definition=checker.definition,
+        targets=lambda run: _targets(database, run),
         model_timeout_s=settings.model_timeout_s,
     )
 
 
-def _checker(known: Registries) -> Callable[[RunRecord], list[str]]:
-    """Both levels of validation at a run's start; a definition is looked at once, its digest says which it is."""
-    seen: dict[str, list[str]] = {}
+class Checker:
+    """Both levels of validation; a definition is looked at once, its digest says which it is."""
 
-    def check(run: RunRecord) -> list[str]:
-        if run.definition_digest not in seen:
-            agent, findings = parse_agent(run.definition)
+    def __init__(self, known: Registries) -> None:
+        self._known = known
+        self._seen: dict[str, list[str]] = {}
+
+    def run(self, run: RunRecord) -> list[str]:
+        """Faults of the definition a run starts with."""
+        return self._faults(run.definition_digest, run.definition)
+
+    def definition(self, body: dict[str, Json]) -> list[str]:
+        """Faults of a definition a run is about to use."""
+        return self._faults(digest(body), body)
+
+    def _faults(self, key: str, body: dict[str, Json]) -> list[str]:
+        if key not in self._seen:
+            agent, findings = parse_agent(body)
             if agent is not None:
-                findings = [*findings, *check_registries(agent, known, at_run_start=True)]
-            if len(seen) > 1_000:
-                seen.clear()
-            seen[run.definition_digest] = [f"{f.code}: {f.message}" for f in findings if f.severity == "error"]
-        return seen[run.definition_digest]
+                findings = [*findings, *check_registries(agent, self._known, at_run_start=True)]
+            if len(self._seen) > 1_000:
+                self._seen.clear()
+            self._seen[key] = [f"{f.code}: {f.message}" for f in findings if f.severity == "error"]
+        return self._seen[key]
 
-    return check
+
+def _targets(database: Database, run: RunRecord) -> list[Target]:
+    with database.read() as connection:
+        rows = agents.at_hand(connection, run.owner_id, run.project_id)
+    return [Target(row.key, row.name, digest=row.definition_digest, definition=row.body) for row in rows]
 
 
 _runtime: Runtime | None = None

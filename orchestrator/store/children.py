@@ -37,16 +37,21 @@ def write(connection: Connection, parent_id: str, fanout: Fanout) -> None:
         "approvals": parent.approvals,
         "priority": parent.priority,
     }
-    rows = []
-    first = True
-    for child in fanout.children:
-        turn = fanout.sequential and not first and _is_open(child)
-        rows.append(shared | _row(child, parent.definition_digest, waits=turn))
-        first = first and not _is_open(child)
-    connection.execute(insert(runs).values(created_at=now_ms()), rows)
-    begins = [_beginning(child) for child in fanout.children if _is_open(child)]
-    if begins:
-        connection.execute(insert(checkpoints).values(at=now_ms()), begins)
+    opened = [child for child in fanout.children if _is_open(child)]
+    ready = opened[:1] if fanout.sequential else opened
+    later = opened[1:] if fanout.sequential else []
+    failed = [child for child in fanout.children if not _is_open(child)]
+    made = insert(runs).values(created_at=now_ms())
+    for group, statement in (
+        (ready, made.values(due_at=now_ms() + wakes.UNSENT_MS)),
+        (later, made),
+        (failed, made.values(ended_at=now_ms())),
+    ):
+        if group:
+            rows = [shared | _row(child, parent.definition_digest, waits=group is later) for child in group]
+            connection.execute(statement, rows)
+    if opened:
+        connection.execute(insert(checkpoints).values(at=now_ms()), [_beginning(child) for child in opened])
 
 
 def of_step(connection: Connection, parent_id: str, step: int) -> list[ChildRecord]:
@@ -130,7 +135,6 @@ def _is_open(child: ChildRecord) -> bool:
 
 
 def _row(child: ChildRecord, parent_digest: str, *, waits: bool) -> dict[str, Any]:
-    opened = _is_open(child)
     return {
         "id": child.id,
         "kind": child.kind,
@@ -142,10 +146,8 @@ def _row(child: ChildRecord, parent_digest: str, *, waits: bool) -> dict[str, An
         "item": None if child.item is UNSET else child.item,
         "status": child.status if not waits else "waiting",
         "waiting_on": "turn" if waits else None,
-        "due_at": now_ms() + wakes.UNSENT_MS if opened and not waits else None,
         "result": child.result,
         "error": (child.result or {}).get("error"),
-        "ended_at": None if opened else now_ms(),
     }
 
 

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from orchestrator.records import Checkpoint, ChildRecord, Event, RunRecord, SignalRecord, wall_ms
 from orchestrator.settings import Limits
 from orchestrator.states import RUN_ENDED
+from orchestrator.store.wakes import Wake
 from registry.base import Json, Model
 from registry.errors import Fault, Refused, SkillError, WrongUse
 from registry.graph.validation import validate
@@ -66,7 +67,7 @@ class MemoryJournal:
         self.events: list[Event] = []
         self.signals: list[SignalRecord] = []
 
-    def save(self, checkpoint: Checkpoint) -> None:
+    def save(self, checkpoint: Checkpoint) -> list[Wake]:
         for signal_id in checkpoint.consume:
             if self._find(signal_id).status == "open":
                 raise Refused(f"signal {signal_id} is open", code="already_executed")
@@ -74,6 +75,7 @@ class MemoryJournal:
         for event in checkpoint.events:
             event.seq = len(self.events) + 1
             self.events.append(event)
+        return []
 
     def was_refused(self, run_id: str, task_id: str | None, digest: str) -> bool:
         return any(s.digest == digest and s.rejected for s in self.signals if s.kind == "decision")

@@ -23,6 +23,7 @@ from orchestrator.records import (
     RunRecord,
     SignalRecord,
 )
+from orchestrator.store.wakes import Wake
 from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import OfficinaError
@@ -58,6 +59,8 @@ class Session:
         self.status = "running"
         self.code: str | None = None
         self.parked: Park | None = None
+        #: Wake-ups of the children it has just made: the job sends them as one chord.
+        self.fanned_out: tuple[Wake, ...] = ()
         #: What a child that has ended brings its parent.
         self.brought: dict[str, Json] | None = None
         self.final: Json = None
@@ -249,7 +252,7 @@ class Session:
             pending.backoffs, pending.messages_count = self.backoffs, self.messages
             if numbered:
                 self._number(pending)
-            self.services.journal.save(pending)
+            self.fanned_out = tuple(self.services.journal.save(pending))
             self.pending = self._fresh()
 
     @contextmanager

@@ -129,9 +129,16 @@ def _spawn(command: Command, ends: tuple[int, int]) -> subprocess.Popen[bytes]:
 
 def _hand_over(pipes: Pipes, uid: int | None) -> None:
     """`/dev/stdout` opens the pipe anew, which only its owner may."""
-    if uid is not None:
+    if uid is None:
+        return
+    try:
         for file in (pipes.stdin, pipes.stdout, pipes.stderr):
             os.fchown(file.fileno(), uid, uid)
+    except PermissionError:
+        # Staying root is no way out: the kernel holds root to no number of processes.
+        raise SkillError(
+            "sandbox_unavailable", "nothing ran: this is root without the right to become another user (CAP_SETUID)"
+        ) from None
 
 
 def _raise_for(supervisor: Supervisor, report: Report, stderr: Kept) -> None:

@@ -4,8 +4,8 @@ Started by root, bubblewrap needs no user namespace; the keeper then drops to a 
 kernel counts processes of root against no limit. Started by anyone else, a user namespace is part of the wall.
 """
 
+import os
 import platform
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,24 +38,27 @@ class Bubblewrap:
     def prepare(self, program: Program, python: Program, limits: Limits, pipes: tuple[int, ...]) -> Iterator[Command]:
         """The command that runs the keeper behind the wall; `pipes` are what the keeper talks through."""
         uid = fresh_uid()
-        with tempfile.TemporaryFile() as rules:
-            rules.write(seccomp.filter_for(seccomp.NAMESPACED))
-            rules.seek(0)
-            argv = [
-                self.binary,
-                *_walls(uid),
-                *("--seccomp", str(rules.fileno())),
-                *_file_system({*program.trees, *python.trees}, limits),
-                "--",
-                *keeper_command(python.path, str(Path(_INSIDE).parent), pipes),
-            ]
+        # A pipe takes the few kilobytes whole, and works where no file can be written.
+        read, write = os.pipe()
+        try:
+            with os.fdopen(write, "wb") as rules:
+                rules.write(seccomp.filter_for(seccomp.NAMESPACED))
             yield Command(
-                argv=argv,
+                argv=[
+                    self.binary,
+                    *_walls(uid),
+                    *("--seccomp", str(read)),
+                    *_file_system({*program.trees, *python.trees}, limits),
+                    "--",
+                    *keeper_command(python.path, str(Path(_INSIDE).parent), pipes),
+                ],
                 scratch=SCRATCH,
                 uid=uid,
-                pass_fds=(rules.fileno(),),
+                pass_fds=(read,),
                 others_of_user=0 if uid is not None or _counts_alone() else threads_of_user(),
             )
+        finally:
+            os.close(read)
 
 
 def _walls(uid: int | None) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from registry.base import Json
+from registry.errors import SkillError
 from workers.sandbox.inside import folder
 from workers.sandbox.limits import Limits
 from workers.sandbox.programs import Program
@@ -62,7 +63,10 @@ class Link(Protocol):
 @contextlib.contextmanager
 def temporary_scratch() -> Iterator[str]:
     """A scratch folder in the machine's own file system; goes with the context, whatever was left in it."""
-    scratch = os.path.realpath(tempfile.mkdtemp(prefix="officina-sandbox-"))
+    try:
+        scratch = os.path.realpath(tempfile.mkdtemp(prefix="officina-sandbox-"))
+    except OSError as error:
+        raise SkillError("sandbox_unavailable", f"nothing ran: no temporary folder: {error.strerror}") from None
     try:
         yield scratch
     finally:

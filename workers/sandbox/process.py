@@ -4,12 +4,13 @@ A link counts as usable only when a program ran behind it and could not reach wh
 proves nothing where namespaces are switched off.
 """
 
+import contextlib
 import functools
 import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -143,24 +144,34 @@ def _bundled() -> str | None:
 
 def probe(box: Box) -> str:
     """Runs a program that tries to get out; empty when it ran and could not, else what went wrong."""
-    with tempfile.NamedTemporaryFile() as canary, socket.create_server(("127.0.0.1", 0)) as server:
-        Path(canary.name).chmod(0o644)
-        arguments = [canary.name, str(server.getsockname()[1])]
-        try:
+    try:
+        with _canary() as canary, socket.create_server(("127.0.0.1", 0)) as server:
             done = box.execute(
-                ["python3", "-c", _PROBE, *arguments],
+                ["python3", "-c", _PROBE, canary, str(server.getsockname()[1])],
                 stdin=b"",
                 files={},
                 timeout_s=_PROBE_S,
                 cancelled=lambda: False,
                 collect=True,
             )
-        except (SkillError, OSError, LookupError) as error:
-            return str(error)
+    except (SkillError, OSError, LookupError) as error:
+        return str(error)
     said = done.stdout.decode(errors="replace").strip()
     if said != "held":
         return said or done.stderr.decode(errors="replace").strip()[-300:] or f"the probe ended with {done.signal}"
     return "" if [path for path, _content in done.files] == ["probe"] else "output files cannot be taken"
+
+
+@contextlib.contextmanager
+def _canary() -> Iterator[str]:
+    """A file outside that any user may read; where none can be written, one that is there."""
+    with contextlib.ExitStack() as stack:
+        try:
+            path = stack.enter_context(tempfile.NamedTemporaryFile()).name
+            Path(path).chmod(0o644)
+        except OSError:
+            path = "/etc/passwd"
+        yield path
 
 
 __all__ = ["LINKS", "LinkReport", "NoSandbox", "describe", "find_sandbox", "probe"]

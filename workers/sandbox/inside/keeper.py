@@ -122,6 +122,7 @@ class Watcher:
         self._limits = orders["limits"]
         self._own_mount = orders["ownMount"]
         self._scratch = orders["scratch"]
+        self._uid = orders["uid"]
         self._orders_fd = orders_fd
         self._child = child
         self._box = box
@@ -171,14 +172,15 @@ class Watcher:
                 return None
 
     def _over_limit(self) -> str:
-        if watch.memory(self._limits["memory"]) > self._limits["memory"]:
-            return "memory"
+        with confine.seen_as(self._uid):
+            if watch.memory(self._limits["memory"]) > self._limits["memory"]:
+                return "memory"
+            used = 0 if self._own_mount else watch.nameless_bytes(self._scratch)
         try:
-            used, entries = folder.usage(self._box, self._own_mount, self._limits)
+            named, entries = folder.usage(self._box, self._own_mount, self._limits)
         except PermissionError:
             return "hidden"
-        if not self._own_mount:
-            used += watch.nameless_bytes(self._scratch)
+        used += named
         # A full file system of its own only gives the program errors; a shared one has to be protected.
         if entries > self._limits["scratchEntries"] or (used > self._limits["scratch"] and not self._own_mount):
             return "disk"
