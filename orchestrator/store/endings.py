@@ -42,6 +42,7 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[wakes.Wake]:
         raise LeaseStale("the run was taken over or cancelled before it could end")
     checkpoints.append(connection, [checkpoint])
     lines = [*checkpoint.events, *signals.close_of_run(connection, [checkpoint.run_id])]
+    lines += children.cancel(connection, checkpoint.cancel)
     if task is not None and project.status not in PROJECT_ENDED:
         lines += _close(connection, project, task, checkpoint, ending)
     elif found.kind == "plan" and project.status not in PROJECT_ENDED:
@@ -59,8 +60,9 @@ def _end_child(connection: Connection, checkpoint: Checkpoint, found: Row[Any], 
         raise LeaseStale("the run was taken over or cancelled before it could end")
     checkpoints.append(connection, [checkpoint])
     children.ended(connection, found.parent_id, checkpoint.run_id, ending)
+    lines = [*checkpoint.events, *children.cancel(connection, checkpoint.cancel)]
     ready = wakes.take(connection, found.project_id)
-    checkpoints.trace(connection, {checkpoint.run_id: checkpoint.events})
+    checkpoints.trace(connection, {checkpoint.run_id: lines})
     return ready
 
 

@@ -1,5 +1,6 @@
 """Children on real workers: spawns and maps, nested, in order, in time, and through the death of a worker."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def test_a_sequence_runs_one_child_after_the_other(tmp_path: Path, live_settings
 
     assert project.ended() == "completed"
     children = sorted((run for run in project.runs if run.kind == "spawn"), key=lambda run: run.position)
-    assert all(a.ended_at <= b.started_at for a, b in zip(children, children[1:], strict=False))
+    assert all(a.ended_at <= b.started_at for a, b in pairwise(children))
 
 
 def test_three_levels_of_fan_out_complete_on_two_slots(tmp_path: Path, live_settings, worker_process) -> None:
