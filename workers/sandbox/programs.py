@@ -29,6 +29,9 @@ ETC = (
 #: Devices that hold nothing.
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
+#: Below the interpreter's prefix. A framework build of macOS starts a program of its `Resources`.
+_LIBRARIES = ("lib", "lib64", "Python", "Resources") if sys.platform == "darwin" else ("lib", "lib64")
+
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -61,7 +64,7 @@ def interpreters() -> list[Program]:
 
 def _trees(executable: str) -> tuple[str, ...]:
     """The interpreter and its libraries, and never the prefix as a whole: it may be somebody's home."""
-    libraries = [os.path.realpath(f"{prefix}/{lib}") for prefix in _prefixes() for lib in ("lib", "lib64", "Python")]
+    libraries = [os.path.realpath(f"{prefix}/{lib}") for prefix in _prefixes() for lib in _LIBRARIES]
     needed = dict.fromkeys([executable, *libraries])
     return tuple(path for path in needed if not in_system(path) and Path(path).exists())
 

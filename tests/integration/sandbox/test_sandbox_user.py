@@ -12,6 +12,7 @@ AS_NOBODY = 65_534
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_all_of_this_holds_for_an_ordinary_user(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("this is an ordinary user")
