@@ -178,7 +178,8 @@ class Settings(BaseSettings):
     @property
     def has_model(self) -> bool:
         """Whether a real model can be called."""
-        return bool(self.models) and (self.model_api_key is not None or self.model_base_url is not None)
+        reachable = self.model_api_key is not None or self.model_base_url is not None
+        return bool(self.models) and (reachable or any(model.base_url for model in self.models.values()))
 
 
 @lru_cache(maxsize=1)

@@ -5,7 +5,6 @@ refused at submit; what they may do is the business of whoever fills them.
 """
 
 from collections.abc import Collection, Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -18,12 +17,10 @@ from registry.graph.values import kind
 from registry.projects.faults import Names, check, ordered
 
 if TYPE_CHECKING:
-    from jinja2.sandbox import SandboxedEnvironment
+    pass
 
 #: Skills that call a model themselves.
 MODEL_SKILLS: Final = ("llm.generate", "llm.structured", "web.research", "scene3d.create")
-#: Filters that scripts have beside those of the template language.
-OWN_FILTERS: Final = ("number",)
 MAX_TURNS: Final = 1_000
 MAX_DELAY_MS: Final = 60_000
 
@@ -141,31 +138,12 @@ def _texts(value: Json, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _mistake(source: str) -> str | None:
-    """Why a text cannot be read as a template; None when it can."""
+    """Why a text cannot be read as a template; None when it can. What the stand-in would refuse is refused here."""
     if not any(mark in source for mark in ("{{", "{%", "{#")):
         return None
-    from jinja2 import TemplateSyntaxError, nodes
+    from registry.templates import mistake
 
-    environment = _environment()
-    try:
-        # Parsed and not compiled: compiling works out constants, and one text could ask for all the memory there is.
-        tree = environment.parse(source)
-    except TemplateSyntaxError as error:
-        return f"{error.message} (line {error.lineno})"
-    except RecursionError:
-        return "nested too deeply"
-    filters = {*environment.filters, *OWN_FILTERS}
-    for one in tree.find_all(nodes.Filter):
-        if one.name not in filters:
-            return f"there is no filter {quoted(one.name)}{Names(filters).suggestion(one.name)} (line {one.lineno})"
-    return None
-
-
-@lru_cache(maxsize=1)
-def _environment() -> "SandboxedEnvironment":
-    from jinja2.sandbox import SandboxedEnvironment
-
-    return SandboxedEnvironment()
+    return mistake(source)
 
 
 __all__ = ["MODEL_SKILLS", "Answer", "Script", "ScriptedCall", "Turn", "check_script", "read_script"]

@@ -70,6 +70,7 @@ def closing_lines(scene: Scene, activity: Activity, files: Iterable[dict[str, Js
     label = stand_in_label(scene, activity)
     if label:
         yield label
+    completed = sum(task.status == "completed" for task in scene.tasks.values())
     cost = money(scene.cost_usd, incomplete=scene.cost_incomplete)
     spent = duration((scene.ended_at or scene.now) - scene.created_at)
-    yield f"{word(scene.status)}: {scene.done} of {len(scene.tasks)} tasks, {cost}, {spent}"
+    yield f"{word(scene.status)}: {completed} of {len(scene.tasks)} tasks completed, {cost}, {spent}"

@@ -47,4 +47,5 @@ def tool_result(body: dict[str, Json]) -> ToolResult:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = text
-    return ToolResult(body["toolCallId"], body["name"], not body.get("isError"), value, text)
+    ok = not body.get("isError") and not body.get("denied")
+    return ToolResult(body["toolCallId"], body["name"], ok, value, text)

@@ -77,7 +77,8 @@ def message(session: Session, entry: dict[str, Json]) -> dict[str, Json]:
     text = value if isinstance(value, str) else compact(value)
     body: dict[str, Json] = {"role": "tool", "toolCallId": entry["id"], "name": entry["name"]}
     body["content"] = _clipped(session, entry["id"], text)
-    return body | ({"isError": True} if entry["isError"] else {})
+    # A call a person refused is no error, and it did not happen either.
+    return body | {flag: True for flag in ("isError", "denied") if entry.get(flag)}
 
 
 def _clipped(session: Session, call_id: str, text: str) -> str:

@@ -110,7 +110,7 @@ def _by_rule(script: Mapping[str, Json], request: Request, where: str) -> tuple[
 
 def _played(turn: Json, request: Request, where: str) -> tuple[str, list[ToolCall]]:
     """One turn with its templates filled; in a closing call only its words count."""
-    from workers.models.templates import TemplateFault, fill
+    from registry.templates import TemplateFault, fill
 
     turn = turn if isinstance(turn, Mapping) else {"say": turn}
     parts = {key: turn[key] for key in ("say", "output") if turn.get(key) is not None}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.models.templates import TemplateFault, fill
+from registry.templates import TemplateFault, fill
 
 NAMES = {
     "input": {"text": "Compare prices", "data": None},

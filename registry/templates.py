@@ -8,11 +8,12 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from jinja2 import StrictUndefined, Template, TemplateError, Undefined, nodes
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, Undefined, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -205,6 +206,25 @@ def _single(source: str) -> Callable[..., Any] | None:
         return None
     inside = source.removeprefix("{{").removesuffix("}}").strip("+-")
     return _environment().compile_expression(inside, undefined_to_none=False)
+
+
+def mistake(source: str) -> str | None:
+    """Why a text cannot be a template here, in words; None when it can. Nothing is evaluated."""
+    try:
+        tree = _judge(source)
+    except TemplateSyntaxError as error:
+        return f"{error.message} (line {error.lineno})"
+    except RecursionError:
+        return "nested too deeply"
+    except TemplateFault as error:
+        return str(error)
+    filters = _environment().filters
+    for one in tree.find_all(nodes.Filter):
+        if one.name not in filters:
+            close = get_close_matches(one.name, filters, n=1)
+            hint = f'; did you mean "{close[0]}"?' if close else ""
+            return f'there is no filter "{one.name}"{hint} (line {one.lineno})'
+    return None
 
 
 def _judge(source: str) -> nodes.Template:
