@@ -1,5 +1,6 @@
 """Programs in the sandbox that try to stay: none outlives its call, its deadline, its cancel or its worker."""
 
+import os
 import secrets
 import signal
 import subprocess
@@ -104,7 +105,7 @@ def test_closing_the_output_changes_nothing(box: Box) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_worker_takes_the_program_along(box: Box, how: signal.Signals) -> None:
+def test_a_killed_worker_takes_the_program_along(box: Box, how: signal.Signals, open_folder: Path) -> None:
     mark = secrets.token_hex(8)
     worker_code = """
 import sys
@@ -116,8 +117,10 @@ run(box_of(sys.argv[2]), "import os, time\\nif os.fork() == 0: os.setsid()\\ntim
     worker = subprocess.Popen(
         [sys.executable, "-c", worker_code, ":".join(p for p in sys.path if p), variant, mark + "-worker"],
         cwd=Path(__file__).parents[3],
+        env={**os.environ, "TMPDIR": str(open_folder)},
     )
     eventually(lambda: len(processes_with(mark + "-worker")) >= 3, 20)
     worker.send_signal(how)
     worker.wait()
     eventually(lambda: not processes_with(mark + "-worker"))
+    eventually(lambda: not list(open_folder.iterdir()))

@@ -40,6 +40,7 @@ def main(orders_fd: int, report_fd: int) -> None:
     if os.getppid() != parent:
         # Nobody is left to read a report or to remove the folder.
         folder.clear(box)
+        os.rmdir(orders["scratch"])  # noqa: PTH106
         return
     report.line({"ended": status, "reason": reason})
     if orders["collect"] and reason != "stopped":
