@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 
 from orchestrator import desk, queue
 from orchestrator.settings import Settings
-from orchestrator.store import leases, runs, signals, workers
+from orchestrator.store import actions, leases, runs, signals, workers
 from orchestrator.store.database import Database, now_ms
 from orchestrator.store.tables import runs as runs_table
 from orchestrator.store.tables import signals as signals_table
@@ -61,7 +61,7 @@ class Clock:
         if not self._elected():
             return done
         if self._anything_due():
-            for repair in (self._leases, self._timers, self._signals, self._wakes):
+            for repair in (self._leases, self._timers, self._signals, self._wakes, self._actions):
                 try:
                     repair(done)
                 except Exception:
@@ -92,7 +92,15 @@ class Clock:
             signal = select(signals_table.c.id).where(
                 signals_table.c.status == "open", signals_table.c.expires_at <= now_ms()
             )
-            return bool(connection.execute(run).first() or connection.execute(signal.limit(1)).first())
+            if connection.execute(run).first() or connection.execute(signal.limit(1)).first():
+                return True
+            acting = select(signals_table.c.id).where(
+                signals_table.c.carry_on,
+                signals_table.c.status == "answered",
+                signals_table.c.execution.in_(("none", "started")),
+                ~signals_table.c.rejected,
+            )
+            return connection.execute(acting.limit(1)).first() is not None
 
     def _leases(self, done: Repairs) -> None:
         done.leases = len(self._database.write(lambda c: runs.expire_leases(c, BATCH)))
@@ -115,6 +123,16 @@ class Clock:
         with self._database.read() as connection:
             idle = workers.idle_slots(connection)
         done.wakes = self._send(lambda c: runs.overdue_wakes(c, min(idle, BATCH))) if idle else 0
+
+    def _actions(self, done: Repairs) -> None:
+        """Answered actions that nobody began, and those whose worker fell silent in the middle."""
+        with self._database.read() as connection:
+            waiting = actions.waiting_projects(connection, BATCH)
+        for project_id in waiting:
+            queue.advance(self._settings, project_id, "answered actions")
+        if self._database.write(lambda c: actions.give_up(c, BATCH)):
+            self._desk_at = 0.0
+        done.signals += len(waiting)
 
     def _send(self, move: Callable[[Connection], list[Wake]]) -> int:
         return queue.send(self._settings, self._database.write(move))

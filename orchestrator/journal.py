@@ -33,6 +33,10 @@ class Journal(Protocol):
 
     def open_decisions(self, project_id: str | None) -> int: ...
 
+    def open_decision(self, run_id: str, task_id: str | None, digest: str) -> str | None:
+        """The open decision about this very call that nobody waits for: asked again, it is the same one."""
+        ...
+
 
 class StoreJournal:
     """The real side: one per worker process."""
@@ -64,6 +68,10 @@ class StoreJournal:
             return 0
         with self._database.read() as connection:
             return signals.open_decisions(connection, project_id)
+
+    def open_decision(self, run_id: str, task_id: str | None, digest: str) -> str | None:
+        with self._database.read() as connection:
+            return signals.open_decision(connection, task_id, run_id, digest)
 
     def _tell(self, checkpoint: Checkpoint) -> None:
         if checkpoint.events:

@@ -104,6 +104,8 @@ class SignalRecord:
     rejected: bool = False
     answered_by: str | None = None
     execution: str = "none"
+    #: The run goes on meanwhile; the answer runs the action outside of it.
+    carry_on: bool = False
 
     def to_json(self, run_id: str | None = None) -> dict[str, Json]:
         shown = {

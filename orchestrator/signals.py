@@ -38,6 +38,8 @@ def answer(settings: Settings, signal_id: str, *, option: str | None = None, pay
     rejected = payload is None or (row.kind == "decision" and not _approves(payload))
     done = database.write(lambda c: signals.answer(c, signal_id, payload, rejected=rejected, by=by))
     queue.send(settings, done.wakes)
+    if done.act and done.project_id:
+        queue.advance(settings, done.project_id, row.title)
     if done.project_id:
         events.publish(settings, done.project_id, 0)
     desk.refresh(settings, done.owner_id)

@@ -14,6 +14,7 @@ from celery.exceptions import Ignore
 from orchestrator import queue
 from orchestrator.store import wakes
 from orchestrator.store.wakes import Wake
+from workers import actions
 from workers.logs import bound
 from workers.runtime import runtime
 
@@ -32,10 +33,11 @@ def run(self: Task[..., str], run_id: str, **labels: Any) -> str:
 
 @shared_task(name=queue.ADVANCE, ignore_result=True)
 def advance(project_id: str, **labels: Any) -> int:
-    """Sends what the project's rows have ready."""
+    """Sends what the project's rows have ready, and runs answered actions that no run waits for."""
     with bound(project_id=project_id, **labels):
         mine = runtime()
-        return queue.send(mine.settings, mine.database.write(lambda c: wakes.take(c, project_id)))
+        sent = queue.send(mine.settings, mine.database.write(lambda c: wakes.take(c, project_id)))
+        return sent + actions.perform(mine, project_id)
 
 
 def _fan_out(job: Task[..., str], run_id: str, labels: dict[str, Any], children: tuple[Wake, ...]) -> None:

@@ -114,7 +114,7 @@ def cancel(connection: Connection, run_ids: Sequence[str]) -> list[Event]:
             .returning(runs.c.id, runs.c.task_id, runs.c.agent_id)
         ).all()
         lines += [Event("run.cancelled", {"reason": "its parent goes on"}, r.task_id, r.id, r.agent_id) for r in gone]
-        lines += signals.close_of_run(connection, [r.id for r in gone])
+        lines += signals.close_of_run(connection, [r.id for r in gone], cancelled=True)
         below = select(runs.c.id).where(runs.c.parent_id.in_(level), runs.c.status.not_in(sorted(RUN_ENDED)))
         level = list(connection.execute(below.order_by(runs.c.id)).scalars())
     return lines

@@ -27,6 +27,8 @@ class Answered:
     owner_id: str
     project_id: str | None
     wakes: list[wakes.Wake]
+    #: Its action is to be run outside the run that asked.
+    act: bool = False
 
 
 def insert_raised(connection: Connection, run_id: str, raised: Sequence[SignalRecord]) -> None:
@@ -64,7 +66,7 @@ def answer(connection: Connection, signal_id: str, payload: Json, *, rejected: b
     ready = _requeue(connection, found, "answer")
     data = {"signalId": signal_id, "payload": payload, "rejected": rejected, "by": by}
     _tell(connection, found, "signal.answered", data)
-    return Answered(signal_id, found.owner_id, found.project_id, ready)
+    return Answered(signal_id, found.owner_id, found.project_id, ready, act=found.carry_on and not rejected)
 
 
 def expire_due(connection: Connection, limit: int) -> list[Answered]:
@@ -87,11 +89,19 @@ def expire_due(connection: Connection, limit: int) -> list[Answered]:
     return closed
 
 
-def close_of_run(connection: Connection, run_ids: Sequence[str]) -> list[Event]:
-    """Closes what ended runs still had open; a late answer is then refused."""
+def close_of_run(connection: Connection, run_ids: Sequence[str], *, cancelled: bool = False) -> list[Event]:
+    """Closes what ended runs still had open; a late answer is then refused.
+
+    Decisions a run did not wait for outlive it, unless it was cancelled.
+    """
     closing = (
         update(signals)
-        .where(signals.c.run_id.in_(run_ids), signals.c.status == "open", signals.c.kind.in_(sorted(SIGNAL_OF_PARK)))
+        .where(
+            signals.c.run_id.in_(run_ids),
+            signals.c.status == "open",
+            signals.c.kind.in_(sorted(SIGNAL_OF_PARK)),
+            *(() if cancelled else (~signals.c.carry_on,)),
+        )
         .values(status="expired")
         .returning(signals.c.id, signals.c.run_id, signals.c.task_id)
     )
@@ -130,7 +140,10 @@ def any_closed(connection: Connection, signal_ids: Sequence[str]) -> bool:
 def of_run(connection: Connection, run_id: str) -> dict[str, SignalRecord]:
     """The signals a run still has to act on."""
     query = select(signals).where(
-        signals.c.run_id == run_id, signals.c.execution == "none", signals.c.kind.in_(sorted(SIGNAL_OF_PARK))
+        signals.c.run_id == run_id,
+        signals.c.execution == "none",
+        signals.c.kind.in_(sorted(SIGNAL_OF_PARK)),
+        ~signals.c.carry_on,
     )
     return {row.id: record(row) for row in connection.execute(query.order_by(signals.c.created_at, signals.c.id))}
 
@@ -141,6 +154,15 @@ def was_refused(connection: Connection, task_id: str | None, run_id: str, digest
     said_no = or_(signals.c.rejected, signals.c.status == "expired")
     query = select(signals.c.id).where(scope, signals.c.digest == digest, signals.c.kind == "decision", said_no)
     return connection.execute(query.limit(1)).first() is not None
+
+
+def open_decision(connection: Connection, task_id: str | None, run_id: str, digest: str) -> str | None:
+    """The open decision about this very call that a run of the same task did not wait for."""
+    scope = signals.c.task_id == task_id if task_id else signals.c.run_id == run_id
+    query = select(signals.c.id).where(
+        scope, signals.c.digest == digest, signals.c.status == "open", signals.c.carry_on
+    )
+    return connection.execute(query.limit(1)).scalar()
 
 
 def open_decisions(connection: Connection, project_id: str) -> int:
@@ -181,12 +203,13 @@ def record(row: Row[Any]) -> SignalRecord:
         rejected=row.rejected,
         answered_by=row.answered_by,
         execution=row.execution,
+        carry_on=row.carry_on,
     )
 
 
 def _requeue(connection: Connection, found: Row[Any], by: str) -> list[wakes.Wake]:
     """Queues the run that waits for this signal; one still at work sees the answer when it parks."""
-    if found.run_id is None:
+    if found.run_id is None or found.carry_on:
         return []
     parked = or_(
         runs.c.status == "needs_input",
@@ -227,4 +250,5 @@ def _row(r: SignalRecord) -> dict[str, Any]:
         "action": r.action,
         "digest": r.digest,
         "schema": r.schema,
+        "carry_on": r.carry_on,
     }

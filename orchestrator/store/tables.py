@@ -362,6 +362,10 @@ signals = Table(
     _flag("rejected"),
     Column("answered_by", Text),
     _time("answered_at"),
+    #: The run did not wait: the answer runs the action outside of it.
+    _flag("carry_on"),
+    #: When such an action began: one that never ends is unknown.
+    _time("acted_at"),
     #: none, started, succeeded, failed, unknown: a grant is consumed once.
     Column("execution", Text, nullable=False, server_default=text("'none'")),
     Column("result", JsonText),

@@ -168,3 +168,27 @@ def test_the_same_key_and_file_give_the_same_project(tmp_path: Path, settings) -
     assert (again.project_id, again.created, again.tasks) == (first.project_id, False, first.tasks)
     with pytest.raises(Exception, match="was used for another project"):
         start(tmp_path / "p", settings, [task("other")], {"tasks": says("other")}, key="k")
+
+
+def test_with_carry_on_the_run_goes_on_and_the_yes_runs_the_call_outside(
+    tmp_path: Path, live_settings, worker_process
+) -> None:
+    worker_process(live_settings, LIMITS__CLOCK_TICK_S="0.2").ready()
+    run_code = {"name": "code.execute", "args": {"code": "print(6*7)"}}
+    turns = {"a": [{"calls": [run_code]}, {"calls": [run_code]}, {"say": "{{ results[0].text }}"}]}
+    plan = [task("a", role="engineer", skills=["code.execute"])]
+    made = start(tmp_path / "p", live_settings, plan, {"tasks": turns}, approvals="carryOn")
+    project = Watched(live_settings, made.project_id)
+
+    assert project.ended() == "completed"
+    assert project.tasks["a"].output.startswith("waiting: a person has to say yes first")
+    assert [r["outcome"] for r in project.kinds("tool.result")] == ["deferred", "deferred"]
+    (signal,) = project.signals
+    assert signal.status == "open", "it outlives its run, and the second call asked nothing new"
+
+    answer(live_settings, signal.id, option="Do it", by="the test")
+
+    executed = eventually(lambda: project.kinds("signal.executed"), 15)
+    assert executed == [{"signalId": signal.id, "ok": True, "output": project.signals[0].result["output"]}]
+    assert executed[0]["output"]["stdout"] == "42\n"
+    assert project.signals[0].execution == "succeeded"

@@ -20,7 +20,13 @@ Verdict = Literal["open", "approved", "rejected", "expired", "answered"]
 
 
 def decision(
-    session: Session, call: Call, pending: Pending, *, again: bool = False, schema: dict[str, Json] | None = None
+    session: Session,
+    call: Call,
+    pending: Pending,
+    *,
+    again: bool = False,
+    carry_on: bool = False,
+    schema: dict[str, Json] | None = None,
 ) -> SignalRecord:
     """A decision about one exact call. The headline holds no word of the model's."""
     outside = " which acts outside Officina" if pending.operation == "world" else ""
@@ -40,6 +46,7 @@ def decision(
         digest=pending.digest,
         schema=schema or DECISION,
         life_ms=session.limits.signal_life_days * 86_400_000,
+        carry_on=carry_on,
     )
 
 

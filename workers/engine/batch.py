@@ -139,6 +139,8 @@ class Batch:
         """A once call that was started: unknown; where a person had to be asked, they are asked whether to repeat."""
         context = self._context(call, None)
         pending = self._forced(call, context)
+        if known.signal_id is not None:
+            self.session.pending.settle[known.signal_id] = "unknown"
         if pending is not None and known.signal_id is not None:
             again = asking.decision(self.session, call, pending, again=True)
             self._raise(call, again, pending.digest)
@@ -171,13 +173,25 @@ class Batch:
                     self._finish(call, Result("denied", words, True, "quota", ("denied",)), None)
                 else:
                     room -= 1
-                    schema = self.node.approve.resume_schema if self.node.approve and self._must_approve(call) else None
-                    signal = asking.decision(self.session, call, result.pending, schema=schema)
-                    self._raise(call, signal, result.pending.digest)
+                    self._decide(call, result.pending)
             elif known is not None and known.status == "asked" and known.signal_id not in self.asked:
                 self.asked.append(str(known.signal_id))
             elif known is None or known.status == "announced":
                 self._keep(call, "announced")
+
+    def _decide(self, call: Call, pending: Pending) -> None:
+        """Raises the decision about a call; the run parks on it, or goes on where its approvals say so."""
+        if not self.session.carries_on:
+            schema = self.node.approve.resume_schema if self.node.approve and self._must_approve(call) else None
+            self._raise(call, asking.decision(self.session, call, pending, schema=schema), pending.digest)
+            return
+        run, task = self.session.record, self.session.record.task
+        known = self.session.services.journal.open_decision(run.id, task.id if task else None, pending.digest)
+        if known is None:
+            signal = asking.decision(self.session, call, pending, carry_on=True)
+            self.session.raise_signal(signal)
+            known = signal.id
+        self._finish(call, results.deferred(known), None)
 
     def _raise(self, call: Call, signal: SignalRecord, digest: str | None) -> None:
         with self.session.lock:

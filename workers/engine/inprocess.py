@@ -83,6 +83,10 @@ class MemoryJournal:
     def open_decisions(self, project_id: str | None) -> int:
         return sum(s.status == "open" and s.kind == "decision" for s in self.signals)
 
+    def open_decision(self, run_id: str, task_id: str | None, digest: str) -> str | None:
+        same = (s.id for s in self.signals if s.carry_on and s.status == "open" and s.digest == digest)
+        return next(same, None)
+
     def tell(self, kind: str, *, run_id: str = RUN_ID, **data: Json) -> None:
         """A line that a store would have written for the engine."""
         self.events.append(Event(kind, data, run_id=run_id, seq=len(self.events) + 1))
@@ -216,7 +220,10 @@ class Conductor:
 
     def _answer(self, session: Session) -> tuple[str | None, str | None]:
         """Gives the next answer to the next open signal: (what woke the run, code of a refusal)."""
-        signal = next((s for s in self._journal.signals if s.status == "open" and s.id in session.signals), None)
+        signal = next(
+            (s for s in self._journal.signals if s.status == "open" and s.id in session.signals and not s.carry_on),
+            None,
+        )
         if signal is None or not self._answers:
             return None, None
         payload = self._answers.pop(0)

@@ -45,6 +45,12 @@ def rejected(words: str) -> Result:
     return Result("rejected", words, False, "denied", ("skipped", "denied"))
 
 
+def deferred(signal_id: str) -> Result:
+    """The run does not wait: a yes will run the call outside of it."""
+    words = f"waiting: a person has to say yes first (signal {signal_id}). Go on without it; do not call it again"
+    return Result("deferred", words, False, "approval_required", ("deferred",))
+
+
 def unknown(call: Call) -> Result:
     """Started before a crash, and nobody knows how it ended."""
     words = (

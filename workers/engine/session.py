@@ -118,6 +118,11 @@ class Session:
         return self.record.kind in ("spawn", "item")
 
     @property
+    def carries_on(self) -> bool:
+        """Whether it goes on while its calls wait for a yes; a child cannot ask at all."""
+        return "carryOn" in (self.record.approvals, self.agent.approvals)
+
+    @property
     def is_team_run(self) -> bool:
         """A task's root run on the default loop: the turn limit and the loop guards of team agents apply to it."""
         return self.record.task is not None and not self.is_child and self.agent.graph is None

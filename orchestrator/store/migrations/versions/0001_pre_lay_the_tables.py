@@ -310,6 +310,8 @@ def upgrade() -> None:
         sa.Column("rejected", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("answered_by", sa.Text(), nullable=True),
         sa.Column("answered_at", sa.BigInteger(), nullable=True),
+        sa.Column("carry_on", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("acted_at", sa.BigInteger(), nullable=True),
         sa.Column("execution", sa.Text(), server_default=sa.text("'none'"), nullable=False),
         sa.Column("result", sa.Text(), nullable=True),
         sa.Column("dedupe_key", sa.Text(), nullable=True),

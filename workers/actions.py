@@ -1,0 +1,66 @@
+"""Actions that a yes runs outside their run (`approvals: carryOn`): the stored call, under the rights of the day."""
+
+from typing import Any
+
+from orchestrator import desk
+from orchestrator import events as followers
+from orchestrator.records import Event, FileRecord
+from orchestrator.store import actions, loading
+from registry.agents import AgentDefinition
+from registry.base import Json
+from registry.permissions import Policy
+from registry.skills.context import Authority, Caller, SkillContext
+from workers.engine.toolset import Toolset
+from workers.runtime import Runtime
+
+
+def perform(runtime: Runtime, project_id: str) -> int:
+    """Runs every answered action of a project that nobody has begun; returns how many."""
+    count = 0
+    while (row := runtime.database.write(lambda c: actions.claim(c, project_id))) is not None:
+        _perform(runtime, row)
+        count += 1
+    return count
+
+
+def _perform(runtime: Runtime, row: Any) -> None:
+    lines: list[Event] = []
+    files: list[FileRecord] = []
+
+    def emit(kind: str, data: dict[str, Json]) -> None:
+        lines.append(Event(kind, data, row.task_id, row.run_id, row.agent_id, row.node_id))
+        if kind == "file.written":
+            files.append(FileRecord(data["path"], data["bytes"], data["sha256"], data.get("skill")))
+
+    with runtime.database.read() as connection:
+        asked = actions.run_of(connection, row.run_id)
+        record = loading.load(connection, row.run_id, asked.fence)
+    agent = AgentDefinition.model_validate(record.definition)
+    services = runtime.services
+    above = tuple(Policy(*one) for one in record.ancestors)
+    context = SkillContext(
+        caller=Caller(
+            "run",
+            record.owner_id,
+            record.project_id,
+            row.task_id,
+            record.id,
+            agent.id,
+            agent.name,
+            row.call_id,
+            agent.tier,
+        ),
+        policy=Policy(agent.permissions, record.permissions, record.mode or agent.mode, above),
+        workspace=services.workspace(record),
+        sandbox=services.sandbox(record),
+        signals=services.signals(record),
+        rehearsal=record.rehearsal,
+        emit=emit,
+    )
+    tools = Toolset(agent, services, kind=record.kind)
+    result = tools.registry.invoke(
+        row.action["skill"], row.action["input"], context, Authority(row.digest, row.id)
+    ).to_json()
+    runtime.database.write(lambda c: actions.settle(c, row, result, lines, files))
+    followers.publish(runtime.settings, record.project_id or "", 0)
+    desk.refresh(runtime.settings, record.owner_id)
