@@ -4,22 +4,18 @@ A batch can be left and come back to: what is done stands in its call rows, what
 was started and not finished is unknown. Nothing that finished runs twice.
 """
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
-from typing import Any
 
-from orchestrator.records import CallRecord, FileRecord, SignalRecord
+from orchestrator.records import CallRecord, SignalRecord
 from registry.base import Json
 from registry.errors import LeaseStale, Refused, SkillError
-from registry.graph.model import Generate, ToolCall
+from registry.graph.model import ToolCall
 from registry.jsontext import compact
-from registry.skills.context import NO_ANSWER, Authority, Caller, Colleague, SkillContext
+from registry.skills.context import Authority, SkillContext
 from registry.skills.registry import Checked, Pending, SkillResult
 from registry.skills.skill import Skill
-from workers.engine import asking, results
+from workers.engine import asking, contexts, results
 from workers.engine.calls import Call
-from workers.engine.control import QueueKeys
 from workers.engine.results import Result
 from workers.engine.session import Session, clip
 
@@ -58,7 +54,7 @@ class Batch:
         self.sequential = concurrency == "sequential"
         #: Signals this batch waits for, once it has run as far as it can.
         self.asked: list[str] = []
-        self._allowed = self._offered()
+        self._allowed = contexts.allowed(session, node)
         self._gated: dict[str, SkillResult] = {}
         self._flushed = bool(session.calls)
 
@@ -112,14 +108,14 @@ class Batch:
             words = f"denied in subagent context: {call.name} needs a person or lasts beyond this run"
             self._finish(call, Result("denied", words, True, "denied", ("denied",)), None)
             return
-        context = self._context(call, signal)
+        about = self._context(call, signal)
         authority = None
         if signal is not None and signal.kind == "decision":
             authority = Authority(signal.digest, signal.id)
-        elif self._must_approve(call) and (pending := self._forced(call, context)):
+        elif self._must_approve(call) and (pending := self._forced(call, about)):
             self._gate(call, SkillResult(False, code="approval_required", pending=pending))
             return
-        result = self.session.tools.registry.invoke(call.name, call.args, context, authority)
+        result = self.session.tools.registry.invoke(call.name, call.args, about, authority)
         if result.code == "approval_required":
             self._gate(call, result)
             return
@@ -137,8 +133,8 @@ class Batch:
 
     def _after_crash(self, call: Call, known: CallRecord) -> None:
         """A once call that was started: unknown; where a person had to be asked, they are asked whether to repeat."""
-        context = self._context(call, None)
-        pending = self._forced(call, context)
+        about = self._context(call, None)
+        pending = self._forced(call, about)
         if known.signal_id is not None:
             self.session.pending.settle[known.signal_id] = "unknown"
         if pending is not None and known.signal_id is not None:
@@ -284,87 +280,20 @@ class Batch:
     def _must_approve(self, call: Call) -> bool:
         return self.node.approve is not None and call.name in self.node.approve.tools
 
-    def _forced(self, call: Call, context: SkillContext) -> Pending | None:
+    def _context(self, call: Call, signal: SignalRecord | None) -> SkillContext:
+        return contexts.of_call(
+            self.session, call, signal, allowed=self._allowed, begin=lambda checked: self._begin(call, checked, signal)
+        )
+
+    def _forced(self, call: Call, about: SkillContext) -> Pending | None:
         """What a decision about this call would show, whatever its gate says; None when its input is no good."""
         try:
-            checked = self.session.tools.registry.check(call.name, call.args, context)
+            checked = self.session.tools.registry.check(call.name, call.args, about)
         except SkillError:
             return None
         reason = self.node.approve.reason if self.node.approve else None
         operation = next(iter(checked.operations), None)
         return Pending(checked.skill.name, checked.canonical, checked.digest, operation, reason or "the graph says so")
-
-    def _offered(self) -> frozenset[str]:
-        """Calls of the model may use what the answering node offered; hand-written calls any tool of the run set."""
-        if not self.node.answers_model:
-            return self.session.tools.names
-        reference = self.session.output_ref
-        answered = reference.get("node") if isinstance(reference, dict) else None
-        node = self.session.graph.nodes.get(str(answered))
-        return self.session.tools.offered(node if isinstance(node, Generate) else None)
-
-    def _context(self, call: Call, signal: SignalRecord | None) -> SkillContext:
-        session, record = self.session, self.session.record
-        caller = Caller(
-            kind="run",
-            owner_id=record.owner_id,
-            project_id=record.project_id,
-            task_id=record.task.id if record.task else None,
-            run_id=record.id,
-            agent_id=session.agent.id,
-            agent_name=session.agent.name,
-            call_id=call.id,
-            tier=session.agent.tier,
-        )
-        asked = signal is not None and signal.kind == "question"
-        return SkillContext(
-            caller=caller,
-            policy=session.policy,
-            allowed=self._allowed,
-            workspace=session.services.workspace(record),
-            sandbox=session.services.sandbox(record),
-            signals=session.services.signals(record),
-            control=QueueKeys(session),
-            roster=_Roster(session),
-            rehearsal=record.rehearsal,
-            answer=_payload(signal) if asked and signal else NO_ANSWER,
-            cancelled=session.stopped.is_set,
-            now_ms=session.services.now_ms,
-            emit=self._emit,
-            begin=lambda checked: self._begin(call, checked, signal),
-        )
-
-    def _emit(self, kind: str, data: dict[str, Json]) -> None:
-        self.session.emit(kind, **data)
-        if kind == "file.written":
-            self.session.keep_file(FileRecord(data["path"], data["bytes"], data["sha256"], data.get("skill")))
-
-
-class _Roster(Sequence[Colleague]):
-    """The agents at hand, looked up when a call asks for them: most never do."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    @cached_property
-    def _all(self) -> list[Colleague]:
-        found = []
-        for target in self._session.services.targets(self._session.record):
-            d = target.definition
-            packs = tuple(name for name, on in (d.get("packs") or {}).items() if on not in (False, None))
-            found.append(Colleague(target, d.get("role"), packs, tuple(d.get("skills") or ())))
-        return found
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._all[index]
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-
-def _payload(signal: SignalRecord) -> Json:
-    """The answer a question got; a rejection and an expiry are both none."""
-    return None if signal.rejected or signal.status != "answered" else signal.answer
 
 
 def _nature(skill: Skill | None, arguments: Json) -> tuple[list[str], str | None]:

@@ -1,0 +1,106 @@
+"""What one call of a batch may know and touch: the context the registry invokes it with."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from orchestrator.records import FileRecord, SignalRecord
+from registry.base import Json
+from registry.graph.model import Generate, ToolCall
+from registry.skills.context import NO_ANSWER, Caller, Colleague, SkillContext
+from registry.skills.registry import Checked
+from workers.engine.calls import Call
+from workers.engine.control import QueueKeys
+from workers.engine.session import Session
+
+
+def allowed(session: Session, node: ToolCall) -> frozenset[str]:
+    """Calls of the model may use what the answering node offered; hand-written calls any tool of the run set."""
+    if not node.answers_model:
+        return session.tools.names
+    reference = session.output_ref
+    answered = reference.get("node") if isinstance(reference, dict) else None
+    answering = session.graph.nodes.get(str(answered))
+    return session.tools.offered(answering if isinstance(answering, Generate) else None)
+
+
+def of_call(
+    session: Session,
+    call: Call,
+    signal: SignalRecord | None,
+    *,
+    allowed: frozenset[str],
+    begin: Callable[[Checked], None],
+) -> SkillContext:
+    """The context of a call.
+
+    Args:
+        signal: the question that was answered before it runs, if one was.
+        begin: told right before the call runs.
+    """
+    record = session.record
+    asked = signal is not None and signal.kind == "question"
+    return SkillContext(
+        caller=_caller(session, call),
+        policy=session.policy,
+        allowed=allowed,
+        workspace=session.services.workspace(record),
+        sandbox=session.services.sandbox(record),
+        signals=session.services.signals(record),
+        control=QueueKeys(session),
+        roster=_Roster(session),
+        rehearsal=record.rehearsal,
+        answer=_payload(signal) if asked and signal else NO_ANSWER,
+        cancelled=session.stopped.is_set,
+        now_ms=session.services.now_ms,
+        emit=lambda kind, data: _emit(session, kind, data),
+        begin=begin,
+    )
+
+
+def _caller(session: Session, call: Call) -> Caller:
+    record = session.record
+    return Caller(
+        kind="run",
+        owner_id=record.owner_id,
+        project_id=record.project_id,
+        task_id=record.task.id if record.task else None,
+        run_id=record.id,
+        agent_id=session.agent.id,
+        agent_name=session.agent.name,
+        call_id=call.id,
+        tier=session.agent.tier,
+    )
+
+
+def _emit(session: Session, kind: str, data: dict[str, Json]) -> None:
+    session.emit(kind, **data)
+    if kind == "file.written":
+        session.keep_file(FileRecord(data["path"], data["bytes"], data["sha256"], data.get("skill")))
+
+
+def _payload(signal: SignalRecord) -> Json:
+    """The answer a question got; a rejection and an expiry are both none."""
+    return None if signal.rejected or signal.status != "answered" else signal.answer
+
+
+class _Roster(Sequence[Colleague]):
+    """The agents at hand, looked up when a call asks for them: most never do."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @cached_property
+    def _all(self) -> list[Colleague]:
+        found = []
+        for target in self._session.services.targets(self._session.record):
+            d = target.definition
+            packs = tuple(name for name, on in (d.get("packs") or {}).items() if on not in (False, None))
+            found.append(Colleague(target, d.get("role"), packs, tuple(d.get("skills") or ())))
+        return found
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._all[index]
+
+    def __len__(self) -> int:
+        return len(self._all)
