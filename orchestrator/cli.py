@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import typer
 
-from orchestrator.commands import database, faults, graph, projects, signals
+from orchestrator.commands import database, faults, graph, presets, projects, signals
 
 
 def application() -> typer.Typer:
@@ -22,7 +22,7 @@ def application() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_officina)
-    for part in (projects.app, signals.app):
+    for part in (projects.app, signals.app, presets.app):
         app.add_typer(part)
     app.add_typer(graph.app, name="graph")
     app.add_typer(database.app, name="db")

@@ -1,8 +1,12 @@
 """What exists in this installation: what a definition or a project file may name (spec: engine 4.3)."""
 
+from pathlib import Path
+
 from orchestrator.settings import Settings
+from registry import presets
 from registry.graph.validation import PackCard, Registries
 from registry.packs import PACKS
+from registry.presets import Presets
 from registry.skills import catalogue
 from registry.skills.registry import SkillRegistry
 
@@ -24,3 +28,9 @@ def registries(settings: Settings, skills: SkillRegistry | None = None, *, stand
         plugins={},
         mcp_servers=frozenset(),
     )
+
+
+def load_presets(settings: Settings, known: Registries) -> Presets:
+    """The presets that ship and the owner's own, which win by id; what they lack is told by `known`."""
+    own = settings.presets_root or Path("~/.officina/presets")
+    return presets.load([presets.SHIPPED, own.expanduser()], known)

@@ -4,7 +4,7 @@ Planning is a run like any other, so nothing here needs a model. What the planne
 file a person wrote, skills nobody has are dropped, and what cannot be used becomes one task for the lead.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,10 +12,14 @@ from pydantic import ValidationError
 
 from registry.agents import AgentDefinition
 from registry.base import Json
+from registry.errors import Fault, WrongUse
 from registry.graph.checks.known import Registries
+from registry.graph.model import Handoff
+from registry.graph.targets import AgentCard, candidates
 from registry.ids import new_id
 from registry.personas import LEAD, PERSONAS
 from registry.plans import PlanLimits, PlannedTask, check_plan
+from registry.presets import Presets
 from registry.skills.registry import SkillRegistry
 from registry.teams import assemble, for_task
 
@@ -115,6 +119,42 @@ def rows_of(
         rows.tasks.append(_task(project_id, ids[task.key], position, task, used))
         rows.depends += [(ids[task.key], ids[on], n) for n, on in enumerate(dict.fromkeys(task.depends_on))]
     return rows
+
+
+def named_agents(
+    plan: Sequence[PlannedTask], own: Mapping[str, AgentDefinition], presets: Presets
+) -> dict[str, AgentDefinition]:
+    """The project's own agents by id, and what each `agent` of a task means: one of them, or else a preset.
+
+    Raises:
+        WrongUse: a task, or a handoff of an own agent, names a preset that cannot run here; one fault for each thing
+            the preset lacks.
+    """
+    cards = (*(AgentCard(id_, agent.name) for id_, agent in own.items()), *presets.cards)
+    found = dict(own)
+    faults: list[Fault] = []
+    for path, text in _naming(plan, own):
+        meant = candidates(text, cards)
+        if not meant:
+            continue  # refused with the file
+        id_ = meant[0].id
+        if id_ not in own:
+            words = f"the preset {id_} cannot run here: "
+            faults += [Fault(path, lack.code, words + lack.message) for lack in presets[id_].lacks]
+        if path.startswith("tasks["):
+            found[text] = own[id_] if id_ in own else presets[id_].agent
+    if faults:
+        raise WrongUse(str(faults[0]), code="project_invalid", faults=faults)
+    return found
+
+
+def _naming(plan: Sequence[PlannedTask], own: Mapping[str, AgentDefinition]) -> Iterator[tuple[str, str]]:
+    """Every text that names an agent, with its place in the file."""
+    yield from ((f"tasks[{place}].agent", task.agent) for place, task in enumerate(plan) if task.agent is not None)
+    for id_, agent in own.items():
+        for node_id, node in agent.effective_graph().nodes.items():
+            if isinstance(node, Handoff) and not node.agent_id.startswith("$"):
+                yield f"agents.{id_}.graph.nodes.{node_id}.agentId", node.agent_id
 
 
 def planner(skills: SkillRegistry) -> AgentDefinition:

@@ -7,7 +7,7 @@ Nothing is written before everything is known to be good, and a submit that fail
 
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
@@ -16,11 +16,12 @@ from sqlalchemy import Connection, Row, select
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator import events, planning, queue
-from orchestrator.known import registries
+from orchestrator.known import load_presets, registries
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import projects
 from orchestrator.store.database import get_database, prepare
 from orchestrator.store.tables import tasks as tasks_table
+from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import Fault, WrongUse
 from registry.ids import new_id
@@ -71,10 +72,7 @@ def submit(
     """
     settings = settings or get_settings()
     skills = catalogue.build()
-    limits = reading.Limits(plan=PlanLimits(tasks=settings.limits.project_tasks))
-    found = reading.read_submission(
-        str(source), registries(settings, skills, stand_in=settings.stand_in or not settings.has_model), limits
-    )
+    found, named = read(source, settings, skills)
     if mode is not None and mode not in get_args(Mode):
         fault = Fault("mode", "unknown_mode", f"{mode!r} is no mode; use one of {', '.join(get_args(Mode))}")
         raise WrongUse("the mode is not known", faults=[fault])
@@ -83,13 +81,27 @@ def submit(
     client_key = key or found.file.key
     if client_key and (same := _earlier(settings, client_key, found.digest)):
         return same
-    return _store(settings, skills, found, client_key, mode=mode, rehearse=rehearse)
+    return _store(settings, skills, found, named, client_key, mode=mode, rehearse=rehearse)
+
+
+def read(source: str | Path, settings: Settings, skills: SkillRegistry) -> tuple[Project, dict[str, AgentDefinition]]:
+    """The project of a file or brief, checked whole against what there is here, and the agents its tasks name.
+
+    Raises:
+        WrongUse: with every fault found.
+    """
+    known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
+    presets = load_presets(settings, known)
+    limits = reading.Limits(plan=PlanLimits(tasks=settings.limits.project_tasks))
+    found = reading.read_submission(str(source), replace(known, agents=presets.cards), limits)
+    return found, planning.named_agents(found.file.tasks, found.agents, presets)
 
 
 def _store(
     settings: Settings,
     skills: SkillRegistry,
     found: Project,
+    named: dict[str, AgentDefinition],
     client_key: str | None,
     *,
     mode: str | None,
@@ -99,7 +111,7 @@ def _store(
     registered = frozenset(skill.name for skill in skills)
     rows = None
     if found.file.tasks:
-        rows = planning.rows_of(project_id, settings.owner, found.file.tasks, found.agents, registered)
+        rows = planning.rows_of(project_id, settings.owner, found.file.tasks, named, registered)
     row = _row(settings, found, project_id, client_key, mode=mode, rehearse=rehearse) | {"skills": sorted(registered)}
     folder = settings.workspaces / project_id
     copied = _workspace(folder, found)

@@ -113,6 +113,8 @@ class Settings(BaseSettings):
     """Redis for chord results, signals and live events; empty: the broker when that is Redis."""
     workspace_root: Path | None = None
     """Folder of all workspaces, seen by every worker; none: `workspaces` in `home`."""
+    presets_root: Path | None = None
+    """Folder of your own presets, which win over those that ship; none: `~/.officina/presets`."""
 
     owner: str = "local"
     """Whom submitted projects belong to."""

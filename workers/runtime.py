@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from orchestrator.journal import StoreJournal
-from orchestrator.known import registries
+from orchestrator.known import load_presets, registries
 from orchestrator.ports.signals import DeskSignals
 from orchestrator.records import RunRecord
 from orchestrator.settings import Settings, get_settings
@@ -20,12 +20,14 @@ from orchestrator.store import agents, loading, runs, workers
 from orchestrator.store.database import Database, get_database
 from orchestrator.store.runs import Claim
 from orchestrator.store.wakes import Wake
+from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import LeaseStale, RunFailure
 from registry.graph.validation import Registries, check_registries, parse_agent
 from registry.ids import new_id
 from registry.jsontext import digest
 from registry.packs import PACKS
+from registry.presets import Presets
 from registry.skills import catalogue
 from workers.engine import ending, loop
 from workers.engine.services import Services
@@ -141,7 +143,10 @@ def services(settings: Settings) -> Services:
     database = get_database(settings)
     desk = DeskSignals(settings, database)
     skills = catalogue.build()
-    checker = Checker(registries(settings, skills, stand_in=settings.stand_in or not settings.has_model))
+    known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
+    checker, presets = Checker(known), load_presets(settings, known)
+    for fault in presets.faults:
+        log.warning("a preset is left out: %s", fault)
 
     @lru_cache(maxsize=256)
     def folder(name: str) -> JailedWorkspace:
@@ -160,7 +165,7 @@ def services(settings: Settings) -> Services:
         signals=lambda _run: desk,
         check=checker.run,
         check_definition=checker.definition,
-        targets=lambda run: _targets(database, run),
+        targets=lambda run: _targets(database, run, presets),
         model_timeout_s=settings.model_timeout_s,
     )
 
@@ -191,10 +196,17 @@ class Checker:
         return self._seen[key]
 
 
-def _targets(database: Database, run: RunRecord) -> list[Target]:
+def _targets(database: Database, run: RunRecord, presets: Presets) -> list[Target]:
+    """Agents of the project, then those its owner saved, then presets that can run; the first of an id wins."""
     with database.read() as connection:
         rows = agents.at_hand(connection, run.owner_id, run.project_id)
-    return [Target(row.key, row.name, digest=row.definition_digest, definition=row.body) for row in rows]
+    found = [Target(row.key, row.name, digest=row.definition_digest, definition=row.body) for row in rows]
+    there = {target.id for target in found}
+    return found + [_preset(p.agent) for id_, p in presets.items() if id_ not in there and not p.lacks]
+
+
+def _preset(agent: AgentDefinition) -> Target:
+    return Target(agent.id, agent.name, digest=agent.definition_digest, definition=agent.to_json())
 
 
 _runtime: Runtime | None = None

@@ -97,6 +97,26 @@ def print_skill(skill: View) -> None:
         _section(out, name.removesuffix("Schema"), _schema(skill[name]))
 
 
+def print_presets(found: Sequence[View]) -> None:
+    """A line a preset; under one that cannot run here, what it lacks."""
+    table = _table("preset", "does", "budget", "asks for")
+    for preset in found:
+        budget = preset["budget"] or {}
+        limits = [f"{budget['maxSteps']} steps"] if "maxSteps" in budget else []
+        limits += [clock(budget["deadlineMs"])] if "deadlineMs" in budget else []
+        asks = [name for name, gate in preset["permissions"].items() if gate == "ask"]
+        about = Text(one_line(preset["description"] or preset["role"], 200))
+        if preset["lacks"]:
+            about.append(f"\ncannot run here: {_lacks(preset['lacks'])}", style="dim")
+        table.add_row(Text(preset["id"], style="bold"), about, ", ".join(limits), ", ".join(asks) or "nothing")
+    console().print(table if found else "there are no presets")
+
+
+def _lacks(found: Sequence[View]) -> str:
+    more = f"; and {len(found) - 3} more (--json lists them)" if len(found) > 3 else ""
+    return "; ".join(one_line(lack["message"], 100) for lack in found[:3]) + more
+
+
 def _section(out: Console, head: str, body: RenderableType) -> None:
     out.print()
     if head:
