@@ -11,27 +11,27 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from orchestrator.records import UNSET, CallRecord, Checkpoint, Event
-from orchestrator.store import children, definitions, events, signals
+from orchestrator.store import children, definitions, events, money, signals
 from orchestrator.store.database import now_ms
 from orchestrator.store.sql import upsert
 from orchestrator.store.tables import calls, checkpoints, files, messages, runs, tasks
 from orchestrator.store.wakes import Wake, queued, take
 from registry.errors import LeaseStale
 
-#: A snapshot of the whole state every so many checkpoints; in between only what changed.
-SNAPSHOT_EVERY = 50
 
+def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int) -> set[tuple[str, int]]:
+    """Writes checkpoints of running runs; returns (run, fence) of those whose fence is old: nothing of them was written.
 
-def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int) -> set[str]:
-    """Writes checkpoints of running runs; returns the ids of those whose fence is old: nothing of them was written."""
-    stale: set[str] = set()
+    One run may be there twice, under the fence it lost and under the one it was claimed with again.
+    """
+    stale: set[tuple[str, int]] = set()
     good: list[Checkpoint] = []
     definitions.keep(connection, {c.speaker[2]: c.speaker[3] for c in batch if c.speaker is not None})
     for checkpoint in sorted(batch, key=lambda c: c.run_id):
         if move(connection, checkpoint, {"due_at": now_ms() + lease_ms}):
             good.append(checkpoint)
         else:
-            stale.add(checkpoint.run_id)
+            stale.add((checkpoint.run_id, checkpoint.fence))
     if good:
         append(connection, good)
         lines = {c.run_id: [*c.events, *children.cancel(connection, c.cancel)] for c in good}
@@ -139,6 +139,18 @@ def _signals(connection: Connection, checkpoint: Checkpoint) -> None:
         signals.settle(connection, signal_id, execution)
     if checkpoint.signals:
         signals.insert_raised(connection, checkpoint.run_id, checkpoint.signals)
+    _money(connection, checkpoint)
+
+
+def _money(connection: Connection, checkpoint: Checkpoint) -> None:
+    money.settle(connection, checkpoint.run_id, checkpoint.settled)
+    if checkpoint.shared and any(checkpoint.drawn):
+        money.draw(connection, checkpoint.shared, *checkpoint.drawn)
+    for window_id, micro in sorted(checkpoint.renewed.items()):
+        if micro is None:
+            money.renew(connection, window_id)
+        else:
+            money.extend(connection, window_id, micro)
 
 
 def _files(connection: Connection, checkpoint: Checkpoint) -> None:

@@ -85,5 +85,5 @@ class Committer:
         batch = [entry.checkpoint for entry in group]
         stale = self._database.write(lambda c: checkpoints.write(c, batch, lease_ms=self._lease_ms))
         for entry in group:
-            if entry.checkpoint.run_id in stale:
+            if (entry.checkpoint.run_id, entry.checkpoint.fence) in stale:
                 entry.error = LeaseStale("the run was taken over or cancelled")
