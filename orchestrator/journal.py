@@ -4,14 +4,16 @@
 followers of the trace, the desk.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from orchestrator import desk, events, queue
-from orchestrator.records import Checkpoint
+from orchestrator.records import Checkpoint, Limit, Refusal, Usage
 from orchestrator.settings import Settings
-from orchestrator.store import checkpoints, endings, signals
+from orchestrator.store import checkpoints, endings, money, signals
 from orchestrator.store.committer import Committer
 from orchestrator.store.database import Database
+from orchestrator.store.money import NoRoom
 from orchestrator.store.wakes import Wake
 
 
@@ -30,6 +32,12 @@ class Journal(Protocol):
     def was_refused(self, run_id: str, task_id: str | None, digest: str) -> bool:
         """Whether a person said no to this very call before."""
         ...
+
+    def reserve(self, run_id: str, call_key: str, limits: Sequence[Limit], micro: int) -> Refusal | None:
+        """Reserves the worst case of a call in every window; a refusal reserves nothing."""
+        ...
+
+    def usage(self, window_id: str) -> Usage: ...
 
     def open_decisions(self, project_id: str | None) -> int: ...
 
@@ -62,6 +70,17 @@ class StoreJournal:
     def was_refused(self, run_id: str, task_id: str | None, digest: str) -> bool:
         with self._database.read() as connection:
             return signals.was_refused(connection, task_id, run_id, digest)
+
+    def reserve(self, run_id: str, call_key: str, limits: Sequence[Limit], micro: int) -> Refusal | None:
+        try:
+            self._database.write(lambda c: money.reserve(c, run_id, call_key, limits, micro))
+        except NoRoom as full:
+            return full.refusal
+        return None
+
+    def usage(self, window_id: str) -> Usage:
+        with self._database.read() as connection:
+            return money.usage(connection, window_id)
 
     def open_decisions(self, project_id: str | None) -> int:
         if project_id is None:

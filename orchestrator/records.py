@@ -231,6 +231,13 @@ class Checkpoint:
     consume: dict[str, str] = field(default_factory=dict)
     #: Executions whose outcome this write records: signal id -> execution.
     settle: dict[str, str] = field(default_factory=dict)
+    #: Calls whose reservations this write settles: call key -> micro-USD they cost.
+    settled: dict[str, int] = field(default_factory=dict)
+    #: Windows shared with other runs, and what was used of them since the last write: steps, tokens, milliseconds.
+    shared: list[str] = field(default_factory=list)
+    drawn: tuple[int, int, int] = (0, 0, 0)
+    #: Windows a person renewed: id -> micro-USD of the new one; None renews the counts of a shared one.
+    renewed: dict[str, int | None] = field(default_factory=dict)
     #: What the engine itself remembers between nodes: the last model node, handoffs, a wait under way.
     memo: dict[str, Json] = field(default_factory=dict)
     fanout: Fanout | None = None
@@ -277,6 +284,10 @@ class RunRecord:
     workspace: str | None = None
     script: Json = None
     rehearsal: bool = False
+    #: Micro-USD the whole project may cost.
+    max_cost_micro: int | None = None
+    #: Runs above it, and itself, whose budget is shared with what is below: (run id, budget), nearest first.
+    shared: list[tuple[str, dict[str, Json]]] = field(default_factory=list)
     task: TaskFacts | None = None
     parent_id: str | None = None
     #: Maps and modes of the runs above it, nearest first.
@@ -313,3 +324,31 @@ class RunRecord:
     #: Children of the step it stands in, in order.
     children: list[ChildRecord] = field(default_factory=list)
     memo: dict[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A window by id and the micro-USD it may hold; None: it only counts."""
+
+    window_id: str
+    micro: int | None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A window that has no room: what is spent in it, and whether only others' open reservations are in the way."""
+
+    window_id: str
+    limit_micro: int
+    spent_micro: int
+    busy: bool
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a window has used since it was opened or renewed."""
+
+    steps: int
+    tokens: int
+    running_ms: int
+    spent_micro: int

@@ -166,6 +166,7 @@ def services(settings: Settings) -> Services:
         check=checker.run,
         check_definition=checker.definition,
         targets=lambda run: _targets(database, run, presets),
+        task_cost_micro=int(settings.task_cost_usd * 1_000_000),
         model_timeout_s=settings.model_timeout_s,
     )
 

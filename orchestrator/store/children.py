@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from orchestrator.records import UNSET, ChildRecord, Ending, Event, Fanout
 from orchestrator.states import RUN_ENDED
-from orchestrator.store import definitions, signals, wakes
+from orchestrator.store import definitions, money, signals, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import checkpoints, runs
 
@@ -115,6 +115,7 @@ def cancel(connection: Connection, run_ids: Sequence[str]) -> list[Event]:
         ).all()
         lines += [Event("run.cancelled", {"reason": "its parent goes on"}, r.task_id, r.id, r.agent_id) for r in gone]
         lines += signals.close_of_run(connection, [r.id for r in gone], cancelled=True)
+        money.release(connection, [r.id for r in gone])
         below = select(runs.c.id).where(runs.c.parent_id.in_(level), runs.c.status.not_in(sorted(RUN_ENDED)))
         level = list(connection.execute(below.order_by(runs.c.id)).scalars())
     return lines

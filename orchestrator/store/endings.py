@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, func, select, update
 
 from orchestrator.records import Checkpoint, Ending, Event
 from orchestrator.states import PROJECT_ENDED
-from orchestrator.store import checkpoints, children, plans, runs, signals, wakes
+from orchestrator.store import checkpoints, children, money, plans, runs, signals, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import dependencies, projects, tasks
 from orchestrator.store.tables import runs as runs_table
@@ -41,6 +41,7 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[wakes.Wake]:
     if not checkpoints.move(connection, checkpoint, _ended(ending)):
         raise LeaseStale("the run was taken over or cancelled before it could end")
     checkpoints.append(connection, [checkpoint])
+    money.release(connection, [checkpoint.run_id])
     lines = [*checkpoint.events, *signals.close_of_run(connection, [checkpoint.run_id])]
     lines += children.cancel(connection, checkpoint.cancel)
     if task is not None and project.status not in PROJECT_ENDED:
@@ -59,6 +60,7 @@ def _end_child(connection: Connection, checkpoint: Checkpoint, found: Row[Any], 
     if not checkpoints.move(connection, checkpoint, _ended(ending)):
         raise LeaseStale("the run was taken over or cancelled before it could end")
     checkpoints.append(connection, [checkpoint])
+    money.release(connection, [checkpoint.run_id])
     children.ended(connection, found.parent_id, checkpoint.run_id, ending)
     lines = [*checkpoint.events, *children.cancel(connection, checkpoint.cancel)]
     ready = wakes.take(connection, found.project_id)

@@ -30,6 +30,7 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
         workspace=project.workspace,
         script=project.script,
         rehearsal=project.rehearsal,
+        max_cost_micro=project.max_cost_micro,
         task=_facts(task) if task is not None else None,
         parent_id=row.parent_id,
         mode=row.mode,
@@ -48,7 +49,7 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
     )
     record.resumed_by = row.resumed_by
     if row.parent_id is not None:
-        record.ancestors = _ancestors(connection, row.parent_id)
+        record.ancestors, record.shared = _ancestors(connection, row.parent_id)
         record.position = row.position
         if row.kind == "item":
             record.item, record.index = row.item, row.position
@@ -87,15 +88,19 @@ def _restore(connection: Connection, record: RunRecord) -> None:
     record.children = children.of_step(connection, record.id, record.steps)
 
 
-def _ancestors(connection: Connection, run_id: str | None) -> list[tuple[dict[str, Any], dict[str, Any], Any]]:
-    """Maps and modes of the runs above, nearest first: a child is never freer than they are."""
-    found = []
+def _ancestors(
+    connection: Connection, run_id: str | None
+) -> tuple[list[tuple[dict[str, Any], dict[str, Any], Any]], list[tuple[str, dict[str, Any]]]]:
+    """Of the runs above, nearest first: maps and modes, for a child is never freer, and the budgets they share."""
+    found, shared = [], []
     while run_id is not None:
         row = connection.execute(select(runs).where(runs.c.id == run_id)).one()
         definition = definitions.get(connection, row.definition_digest)
         found.append((definition.get("permissions") or {}, row.permissions, row.mode or definition.get("mode")))
+        if (definition.get("budget") or {}).get("shared"):
+            shared.append((row.id, definition["budget"]))
         run_id = row.parent_id
-    return found
+    return found, shared
 
 
 def _calls(connection: Connection, record: RunRecord) -> list[CallRecord]:

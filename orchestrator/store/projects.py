@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from orchestrator.planning import PlanRows
 from orchestrator.records import Event
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED, TASK_ENDED
-from orchestrator.store import definitions, events, plans, signals
+from orchestrator.store import definitions, events, money, plans, signals
 from orchestrator.store import runs as runs_moves
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import files, projects, runs, tasks
@@ -81,5 +81,6 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
     lines += [Event("run.cancelled", {"reason": reason}, r.task_id, r.id, r.agent_id) for r in ended]
     lines += signals.close_of_run(connection, [row.id for row in ended], cancelled=True)
     lines += [Event("task.status", {"status": "cancelled", "from": s}, task_id=t) for t, s in sorted(before.items())]
+    money.release(connection, [row.id for row in ended])
     events.append(connection, project_id, lines)
     return True

@@ -380,6 +380,32 @@ signals = Table(
     UniqueConstraint("dedupe_key"),
 )
 
+#: What a project, a task or a tree of runs may use: `project:ID`, `task:ID`, `run:ID`.
+windows = Table(
+    "windows",
+    metadata,
+    _id(),
+    #: None: it only counts.
+    Column("limit_micro", BigInteger),
+    _count("spent_micro"),
+    #: Worst cases of calls under way.
+    _count("reserved_micro"),
+    #: Of a window that a run shares with its children.
+    _count("steps"),
+    _count("tokens"),
+    _count("running_ms"),
+)
+
+#: The worst case of a call under way, in each window it draws on.
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.id"), primary_key=True),
+    Column("call_key", Text, primary_key=True),
+    Column("window_id", Text, ForeignKey("windows.id"), primary_key=True),
+    Column("micro", BigInteger, nullable=False),
+)
+
 files = Table(
     "files",
     metadata,

@@ -1,9 +1,12 @@
-"""Budgets: a window of steps, tokens and running time that the run may use up (spec: engine 7)."""
+"""Budgets: windows of steps, tokens, running time and money that a run may use up (spec: engine 7).
+
+A run has its own window; where a budget is shared, the runs below draw on the same one, a row of the store.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.records import Park, SignalRecord
+from orchestrator.records import Park, SignalRecord, Usage
 from registry.agents import Budget
 from registry.base import Json
 from registry.errors import RunFailure
@@ -12,6 +15,8 @@ from workers.engine.session import Session
 
 #: A root run without a budget and without a graph of its own.
 DEFAULT = Budget(max_steps=50, policy="ask")
+#: An item run whose parent has none.
+ITEM = Budget(max_steps=50, policy="error")
 ANSWER: dict[str, Json] = {
     "type": "object",
     "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
@@ -19,40 +24,68 @@ ANSWER: dict[str, Json] = {
 }
 OPTIONS = [{"id": "continue", "label": "Continue"}, {"id": "stop", "label": "Stop"}]
 
-Kind = Literal["steps", "tokens", "deadline"]
+Kind = Literal["steps", "tokens", "deadline", "cost"]
+UNITS: dict[Kind, str] = {
+    "steps": "steps",
+    "tokens": "tokens",
+    "deadline": "ms of running time",
+    "cost": "micro-USD",
+}
 
 
 @dataclass(frozen=True)
 class Exhausted:
+    """A limit that is reached; `window_id` names the shared window or the money's, None is the run's own."""
+
     kind: Kind
     limit: int
     used: int
+    window_id: str | None = None
+
+    @property
+    def words(self) -> str:
+        if self.kind == "cost":
+            return f"{self.used / 1e6:.4f} of {self.limit / 1e6:.4f} USD"
+        return f"{self.used} of {self.limit} {UNITS[self.kind]}"
 
 
 def in_force(session: Session) -> Budget | None:
     """The agent's own budget, or the default of an agent without a graph; a graph of its own has none."""
     if session.agent.budget is not None:
         return session.agent.budget
+    if session.record.kind == "item":
+        return ITEM
     return DEFAULT if session.agent.graph is None else None
 
 
-def used(session: Session) -> dict[str, int]:
-    """What the window has used; the totals go on over renewals."""
-    now = {"steps": session.steps, "tokens": session.tokens, "runningMs": session.running_ms}
-    return {key: value - session.window.get(key, 0) for key, value in now.items()}
+def policy(session: Session) -> Literal["ask", "error"]:
+    """A child cannot ask."""
+    budget = in_force(session)
+    return "error" if session.is_child or budget is None else budget.policy
+
+
+def used(session: Session) -> Usage:
+    """What the run's own window has used; the totals go on over renewals."""
+    start = session.window
+    return Usage(
+        steps=session.steps - start.get("steps", 0),
+        tokens=session.tokens - start.get("tokens", 0),
+        running_ms=session.running_ms - start.get("runningMs", 0),
+        spent_micro=0,
+    )
 
 
 def exhausted(session: Session) -> Exhausted | None:
-    """The first limit that is reached, in the order steps, tokens, time."""
-    budget, spent = in_force(session), used(session)
-    if budget is None:
-        return None
-    if budget.max_steps is not None and spent["steps"] >= budget.max_steps:
-        return Exhausted("steps", budget.max_steps, spent["steps"])
-    if budget.max_tokens is not None and spent["tokens"] >= budget.max_tokens:
-        return Exhausted("tokens", budget.max_tokens, spent["tokens"])
-    if budget.deadline_ms is not None and spent["runningMs"] > budget.deadline_ms:
-        return Exhausted("deadline", budget.deadline_ms, spent["runningMs"])
+    """The first limit that is reached: the run's own, then those it shares."""
+    budget = in_force(session)
+    own = _reached(budget, used(session), None) if budget is not None else None
+    if own is not None:
+        return own
+    for run_id, body in session.shared_budgets():
+        window_id = f"run:{run_id}"
+        reached = _reached(Budget.model_validate(body), _shared_usage(session, window_id), window_id)
+        if reached is not None:
+            return reached
     return None
 
 
@@ -64,41 +97,52 @@ def check(session: Session, next_node: str) -> Park | None:
     """
     _check_deadline(session)
     reached = exhausted(session)
-    if reached is None:
-        return None
-    budget = in_force(session)
-    policy = "error" if session.is_child or budget is None else budget.policy
+    return None if reached is None else refuse(session, reached, next_node)
+
+
+def refuse(session: Session, reached: Exhausted, node_id: str) -> Park:
+    """What a reached limit leads to: the question to a person.
+
+    Raises:
+        RunFailure: `budget_exceeded`, where the policy is to end.
+    """
+    chosen = policy(session)
     facts: dict[str, Json] = {"kind": reached.kind, "limit": reached.limit, "used": reached.used}
-    session.emit("budget.exhausted", policy=policy, **facts)
-    words = f"the run has used {reached.used} of {reached.limit} {_unit(reached.kind)}"
-    if policy == "error":
-        raise RunFailure("budget_exceeded", words, **facts)
+    session.emit("budget.exhausted", policy=chosen, **facts)
+    if chosen == "error":
+        raise RunFailure("budget_exceeded", f"the run has used {reached.words}", **facts)
     signal = SignalRecord(
         id=new_id(),
         kind="budget",
-        title=f"{session.agent.name} has used up its budget: {reached.used} of {reached.limit} {_unit(reached.kind)}",
-        node_id=next_node,
+        title=f"{session.agent.name} has used up a budget: {reached.words}",
+        node_id=node_id,
         reason="Continue opens a new window of the same size; Stop cancels the run.",
         options=OPTIONS,
         schema=ANSWER,
-        body=reached.kind,
     )
+    session.memo["budget"] = facts | {"windowId": reached.window_id}
     session.raise_signal(signal)
     return Park("needs_input", "signals", [signal.id])
 
 
 def answered(session: Session) -> SignalRecord | None:
-    """A budget question that has been answered, or whose time is over, and not acted on yet."""
+    """A budget question that was asked and not acted on yet."""
     return next((s for s in session.signals.values() if s.kind == "budget" and s.execution == "none"), None)
 
 
 def renew(session: Session, signal: SignalRecord) -> bool:
     """Acts on the answer: True and a new window, or False when the person said stop."""
     session.use(signal)
+    asked = session.memo.pop("budget", {})
     if not (isinstance(signal.answer, dict) and signal.answer.get("approved") is True):
         return False
-    session.window = {"steps": session.steps, "tokens": session.tokens, "runningMs": session.running_ms}
-    session.emit("budget.renewed", kind=signal.body)
+    window_id = asked.get("windowId")
+    if window_id is not None:
+        session.pending.renewed[window_id] = asked["limit"] if asked["kind"] == "cost" else None
+    else:
+        session.window = {"steps": session.steps, "tokens": session.tokens, "runningMs": session.running_ms}
+    session.emit("budget.renewed", kind=asked.get("kind"))
+    session.save(numbered=False)
     return True
 
 
@@ -109,19 +153,33 @@ def note(session: Session) -> str | None:
         return None
     left = []
     if budget.max_steps is not None:
-        left.append(f"{max(0, budget.max_steps - spent['steps'])} steps")
+        left.append(f"{max(0, budget.max_steps - spent.steps)} steps")
     if budget.max_tokens is not None:
-        left.append(f"{max(0, budget.max_tokens - spent['tokens'])} tokens")
+        left.append(f"{max(0, budget.max_tokens - spent.tokens)} tokens")
     if budget.deadline_ms is not None:
-        left.append(f"{max(0, budget.deadline_ms - spent['runningMs']) // 1000} s of running time")
+        left.append(f"{max(0, budget.deadline_ms - spent.running_ms) // 1000} s of running time")
     return "Left of your budget: " + ", ".join(left) + "." if left else None
+
+
+def _reached(budget: Budget, spent: Usage, window_id: str | None) -> Exhausted | None:
+    """The first limit, in the order steps, tokens, time."""
+    if budget.max_steps is not None and spent.steps >= budget.max_steps:
+        return Exhausted("steps", budget.max_steps, spent.steps, window_id)
+    if budget.max_tokens is not None and spent.tokens >= budget.max_tokens:
+        return Exhausted("tokens", budget.max_tokens, spent.tokens, window_id)
+    if budget.deadline_ms is not None and spent.running_ms > budget.deadline_ms:
+        return Exhausted("deadline", budget.deadline_ms, spent.running_ms, window_id)
+    return None
+
+
+def _shared_usage(session: Session, window_id: str) -> Usage:
+    """What the row says, and what this run has used since it last wrote."""
+    row = session.services.journal.usage(window_id)
+    steps, tokens, running_ms = session.unbooked()
+    return Usage(row.steps + steps, row.tokens + tokens, row.running_ms + running_ms, row.spent_micro)
 
 
 def _check_deadline(session: Session) -> None:
     limit = session.limits.task_deadline_s
     if session.is_team_run and session.running_ms > limit * 1000:
         raise RunFailure("timed_out", f"the task has worked longer than {limit:g} s", limit=limit)
-
-
-def _unit(kind: Kind) -> str:
-    return {"steps": "steps", "tokens": "tokens", "deadline": "ms of running time"}[kind]

@@ -22,6 +22,9 @@ def end(session: Session, failure: RunFailure) -> None:
     except (RunFailure, ModelFault) as error:
         ending.fail(session, RunFailure("budget_exceeded", f"{failure.message}; {error.message}", **failure.data))
         return
+    except generate.Held:  # money is short or taken: no report
+        ending.fail(session, failure)
+        return
     if said is None:
         ending.fail(session, failure)
         return

@@ -5,14 +5,24 @@ engine is the same one that workers run.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jsonschema
 import referencing
 from pydantic import Field, ValidationError
 
-from orchestrator.records import Checkpoint, ChildRecord, Event, RunRecord, SignalRecord, wall_ms
+from orchestrator.records import (
+    Checkpoint,
+    ChildRecord,
+    Event,
+    Limit,
+    Refusal,
+    RunRecord,
+    SignalRecord,
+    Usage,
+    wall_ms,
+)
 from orchestrator.settings import Limits
 from orchestrator.states import RUN_ENDED
 from orchestrator.store.wakes import Wake
@@ -66,12 +76,14 @@ class MemoryJournal:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.signals: list[SignalRecord] = []
+        self._usage: dict[str, Usage] = {}
 
     def save(self, checkpoint: Checkpoint) -> list[Wake]:
         for signal_id in checkpoint.consume:
             if self._find(signal_id).status == "open":
                 raise Refused(f"signal {signal_id} is open", code="already_executed")
         self.signals.extend(checkpoint.signals)
+        self._draw(checkpoint)
         for event in checkpoint.events:
             event.seq = len(self.events) + 1
             self.events.append(event)
@@ -82,6 +94,22 @@ class MemoryJournal:
 
     def open_decisions(self, project_id: str | None) -> int:
         return sum(s.status == "open" and s.kind == "decision" for s in self.signals)
+
+    def reserve(self, run_id: str, call_key: str, limits: Sequence[Limit], micro: int) -> Refusal | None:
+        return None  # scripted turns cost nothing
+
+    def usage(self, window_id: str) -> Usage:
+        return self._usage.get(window_id, Usage(0, 0, 0, 0))
+
+    def _draw(self, checkpoint: Checkpoint) -> None:
+        steps, tokens, running_ms = checkpoint.drawn
+        for window_id in checkpoint.shared:
+            before = self.usage(window_id)
+            self._usage[window_id] = Usage(
+                before.steps + steps, before.tokens + tokens, before.running_ms + running_ms, 0
+            )
+        for window_id in checkpoint.renewed:
+            self._usage[window_id] = Usage(0, 0, 0, 0)
 
     def open_decision(self, run_id: str, task_id: str | None, digest: str) -> str | None:
         same = (s.id for s in self.signals if s.carry_on and s.status == "open" and s.digest == digest)
@@ -207,6 +235,7 @@ class Conductor:
         record.mode, record.permissions = parent.record.mode, parent.record.permissions
         mine = (dict(parent.agent.permissions), parent.record.permissions, parent.record.mode or parent.agent.mode)
         record.ancestors = [mine, *parent.record.ancestors]
+        record.shared = parent.shared_budgets()
         if child.kind == "item":
             record.definition = parent.agent.to_json()
             record.node_id, record.item, record.index = child.node_id, child.item, child.position

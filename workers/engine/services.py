@@ -41,5 +41,7 @@ class Services:
     #: Agents that a run may spawn or hand over to.
     targets: Callable[[RunRecord], Sequence[Target]] = field(default=lambda _run: ())
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
+    #: Micro-USD one task may cost; None: no limit of its own.
+    task_cost_micro: int | None = None
     #: Seconds one model call may take.
     model_timeout_s: float = 120

@@ -99,6 +99,7 @@ class Session:
         self._numbers = record.checkpoint
         self._event_count = 0
         self._running_ms, self._since = record.running_ms, time.monotonic()
+        self._booked = (record.steps, record.tokens, record.running_ms)
         self._dirty: set[str] = set(self.state) if record.checkpoint == 0 else set()
         self._removed: set[str] = set()
         self.pending = self._fresh()
@@ -255,10 +256,28 @@ class Session:
             pending.steps, pending.tokens, pending.turns = self.steps, self.tokens, self.turns
             pending.running_ms, pending.window = self.running_ms, self.window
             pending.backoffs, pending.messages_count = self.backoffs, self.messages
+            pending.shared, pending.drawn = self._drawn()
             if numbered:
                 self._number(pending)
             self.fanned_out = tuple(self.services.journal.save(pending))
             self.pending = self._fresh()
+
+    def shared_budgets(self) -> list[tuple[str, dict[str, Json]]]:
+        """Budgets this run shares, its own first: (run id, budget)."""
+        own = self.agent.budget
+        mine = [(self.record.id, own.to_json())] if own is not None and own.shared else []
+        return [*mine, *self.record.shared]
+
+    def unbooked(self) -> tuple[int, int, int]:
+        """Steps, tokens and milliseconds used since the last write."""
+        steps, tokens, running_ms = self._booked
+        return self.steps - steps, self.tokens - tokens, self.running_ms - running_ms
+
+    def _drawn(self) -> tuple[list[str], tuple[int, int, int]]:
+        windows = [f"run:{run_id}" for run_id, _ in self.shared_budgets()]
+        used = self.unbooked()
+        self._booked = (self.steps, self.tokens, self.running_ms)
+        return windows, used if windows else (0, 0, 0)
 
     @contextmanager
     def node(self, node_id: str) -> Iterator[None]:

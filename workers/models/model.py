@@ -145,6 +145,10 @@ class ModelFault(OfficinaError):
 
 
 class ModelClient(Protocol):
+    def worst_micro(self, request: Request) -> int | None:
+        """Micro-USD the call may cost at most; 0: nothing, None: the price is unknown."""
+        ...
+
     def generate(self, request: Request) -> Reply:
         """One answer.
 

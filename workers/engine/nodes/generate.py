@@ -12,7 +12,7 @@ from registry.errors import RunFailure
 from registry.graph import expressions
 from registry.graph.model import Generate, ModelRef
 from registry.ids import new_id
-from workers.engine import prompts, restore
+from workers.engine import money, prompts, restore
 from workers.engine.history import open_calls
 from workers.engine.outcome import Done, Outcome, Parked
 from workers.engine.session import Session
@@ -22,6 +22,14 @@ from workers.models.model import ModelFault, Reply, Request, Situation, ToolCall
 BACKOFFS_MS = (30_000, 120_000, 600_000)
 #: Keys of `$output` a structured answer cannot take.
 RESERVED = ("finishReason", "text", "toolCalls")
+
+
+class Held(Exception):
+    """Control flow: the call waits for money, or for a person who has to allow more."""
+
+    def __init__(self, park: Park) -> None:
+        super().__init__(park.waiting_on)
+        self.park = park
 
 
 def generate(session: Session, node: Generate) -> Outcome:
@@ -38,6 +46,8 @@ def generate(session: Session, node: Generate) -> Outcome:
     try:
         reply = _ask(session, node, key, closing=closing)
         structured = _structured(session, node, key, reply)
+    except Held as held:
+        return Parked(held.park)
     except ModelFault as fault:
         return _failed(session, fault)
     session.backoffs = 0
@@ -104,10 +114,16 @@ def _ask(session: Session, node: Generate, key: str, *, closing: bool, extra: It
         cancelled=session.stopped.is_set,
         situation=_situation(session, closing=closing),
     )
-    reply = session.services.model(session.record).generate(request)
+    client = session.services.model(session.record)
+    # The same call after a crash has the same key, and finds what it had reserved.
+    call_key = f"{session.steps}:{session.turns}"
+    park = money.reserve(session, call_key, client.worst_micro(request))
+    if park is not None:
+        raise Held(park)
+    reply = client.generate(request)
     session.turns += 1
     session.tokens += reply.usage.total
-    session.spend(reply.cost_micro)
+    money.book(session, call_key, reply.cost_micro)
     session.emit(
         "think",
         model=reply.model,

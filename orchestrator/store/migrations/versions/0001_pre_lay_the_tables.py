@@ -72,6 +72,17 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_traces")),
     )
     op.create_table(
+        "windows",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("limit_micro", sa.BigInteger(), nullable=True),
+        sa.Column("spent_micro", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("reserved_micro", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("steps", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("tokens", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("running_ms", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_windows")),
+    )
+    op.create_table(
         "workers",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("host", sa.Text(), nullable=False),
@@ -286,6 +297,16 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run_id", "number", name=op.f("pk_messages")),
     )
     op.create_table(
+        "reservations",
+        sa.Column("run_id", sa.Text(), nullable=False),
+        sa.Column("call_key", sa.Text(), nullable=False),
+        sa.Column("window_id", sa.Text(), nullable=False),
+        sa.Column("micro", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_reservations_run_id")),
+        sa.ForeignKeyConstraint(["window_id"], ["windows.id"], name=op.f("fk_reservations_window_id")),
+        sa.PrimaryKeyConstraint("run_id", "call_key", "window_id", name=op.f("pk_reservations")),
+    )
+    op.create_table(
         "signals",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("owner_id", sa.Text(), nullable=False),
@@ -340,6 +361,7 @@ def downgrade() -> None:
         batch_op.drop_index("ix_signals_owner_id_status")
 
     op.drop_table("signals")
+    op.drop_table("reservations")
     op.drop_table("messages")
     op.drop_table("checkpoints")
     with op.batch_alter_table("calls", schema=None) as batch_op:
@@ -367,6 +389,7 @@ def downgrade() -> None:
     op.drop_table("files")
     op.drop_table("agents")
     op.drop_table("workers")
+    op.drop_table("windows")
     op.drop_table("traces")
     op.drop_table("projects")
     op.drop_table("leases")
