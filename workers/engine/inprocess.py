@@ -6,6 +6,7 @@ engine is the same one that workers run.
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jsonschema
@@ -142,11 +143,14 @@ def run(
     definition: dict[str, Json], script: Script, packs: dict[str, tuple[Skill, ...]], limits: Limits
 ) -> dict[str, Json]:
     """Runs the agent to its end, or until it waits for an answer the script does not have."""
-    journal = MemoryJournal()
     if faults := _errors(definition):
-        return _refused(journal, faults)
-    model = ScriptedModel(script.model)
-    clock = VirtualClock()
+        return _refused(MemoryJournal(), faults)
+    return stage(definition, script, packs, limits).play()
+
+
+def stage(definition: dict[str, Json], script: Script, packs: dict[str, tuple[Skill, ...]], limits: Limits) -> "Stage":
+    """Everything one run needs, before it begins."""
+    journal, model, clock = MemoryJournal(), ScriptedModel(script.model), VirtualClock()
     agents = {str(definition.get("id", "")): definition, **script.agents}
     services = Services(
         catalogue=SkillRegistry(),
@@ -161,11 +165,25 @@ def run(
     )
     record = _record(RUN_ID, "root", definition, input=script.input, state=dict(script.start_state))
     record.mode, record.permissions = script.mode, script.permissions
-    journal.tell("run.started", attempt=1, depth=0)
-    session = loop.open_session(record, services)
-    assert session is not None
-    refused = Conductor(journal, clock, list(script.answers)).carry_on(session)
-    return _report(session, journal, refused)
+    return Stage(record, services, journal, Conductor(journal, clock, list(script.answers)))
+
+
+@dataclass
+class Stage:
+    """A run about to begin, and what stands around it; a part can be replaced before it plays."""
+
+    record: RunRecord
+    services: Services
+    journal: MemoryJournal
+    conductor: "Conductor"
+
+    def play(self) -> dict[str, Json]:
+        """Carries the run as far as it goes; returns the report of `graph run`."""
+        self.journal.tell("run.started", attempt=1, depth=0)
+        session = loop.open_session(self.record, self.services)
+        assert session is not None
+        refused = self.conductor.carry_on(session)
+        return _report(session, self.journal, refused)
 
 
 class VirtualClock:

@@ -6,6 +6,9 @@ from orchestrator.records import RunRecord
 from registry.base import Json
 from workers.models.model import ToolResult
 
+#: Before a warning of the loop guard, at the end of a tool message.
+WARNING = "\n\n[warning] "
+
 
 def state(record: RunRecord) -> tuple[dict[str, Json], int]:
     """The state with every history in its place, and the number of the last message."""
@@ -44,7 +47,7 @@ def tool_result(body: dict[str, Json]) -> ToolResult:
     """A tool message as stand-ins see it: its text, and the value when the text is JSON."""
     text = str(body.get("content") or "")
     try:
-        value = json.loads(text)
+        value = json.loads(text.split(WARNING)[0])
     except (ValueError, RecursionError):
         value = text
     ok = not body.get("isError") and not body.get("denied")

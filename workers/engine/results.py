@@ -6,6 +6,7 @@ from registry.base import Json
 from registry.jsontext import compact
 from registry.skills.registry import SkillResult
 from workers.engine.calls import Call
+from workers.engine.restore import WARNING
 from workers.engine.session import Session, clip
 
 #: Bytes of an output an event keeps.
@@ -77,12 +78,12 @@ def tell(session: Session, call: Call, result: Result) -> None:
     )
 
 
-def message(session: Session, entry: dict[str, Json]) -> dict[str, Json]:
-    """The tool message: the text as it is or compact JSON, clipped, the whole of it kept as a file."""
+def message(session: Session, entry: dict[str, Json], *, warning: str | None = None) -> dict[str, Json]:
+    """The tool message: the text as it is or compact JSON, clipped, the whole of it kept as a file; then a warning."""
     value = entry["result"]
     text = value if isinstance(value, str) else compact(value)
     body: dict[str, Json] = {"role": "tool", "toolCallId": entry["id"], "name": entry["name"]}
-    body["content"] = _clipped(session, entry["id"], text)
+    body["content"] = _clipped(session, entry["id"], text) + (WARNING + warning if warning else "")
     # A call a person refused is no error, and it did not happen either.
     return body | {flag: True for flag in ("isError", "denied") if entry.get(flag)}
 

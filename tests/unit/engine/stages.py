@@ -1,0 +1,69 @@
+"""Runs of the engine in this process, with everything they did at hand."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from orchestrator.records import TaskFacts
+from orchestrator.settings import Limits
+from registry.packs import PACKS
+from workers.engine.inprocess import Stage, read_script, stage
+from workers.models.model import Reply, Request
+from workers.models.scripted import ScriptedModel
+
+TASK = TaskFacts("t1", "draft", "Draft", "writer", "Write it.", None, [], [], "standard", 1)
+
+
+class Recorder(ScriptedModel):
+    """Scripted turns that remember what they were asked."""
+
+    def __init__(self, turns: list[Any]) -> None:
+        super().__init__(turns)
+        self.requests: list[Request] = []
+
+    def generate(self, request: Request) -> Reply:
+        self.requests.append(request)
+        return super().generate(request)
+
+
+class Played:
+    """A run that has been played."""
+
+    def __init__(self, report: dict[str, Any], requests: list[Request]) -> None:
+        self.report, self.requests = report, requests
+        self.status, self.code, self.output = report["status"], report["code"], report["output"]
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        return [event["data"] for event in self.report["events"] if event["kind"] == kind]
+
+    @property
+    def said(self) -> list[str]:
+        """What the tools brought the model, in order."""
+        return [m["content"] for m in self.report["messages"] if m["role"] == "tool"]
+
+
+def play(
+    definition: dict[str, Any],
+    turns: Sequence[Any],
+    *,
+    task: TaskFacts | None = None,
+    prepare: Callable[[Stage], None] = lambda _stage: None,
+    limits: Limits | None = None,
+    **script: Any,
+) -> Played:
+    """Plays an agent against scripted turns; a text is a turn that says it, a list one that makes these calls."""
+    ready = stage(definition, read_script(script), PACKS, limits or Limits())
+    model = Recorder([turn(each) for each in turns])
+    ready.services.model = lambda _run: model
+    ready.record.task = task
+    prepare(ready)
+    return Played(ready.play(), model.requests)
+
+
+def turn(said: Any) -> dict[str, Any]:
+    if isinstance(said, str):
+        return {"text": said}
+    return {"calls": said} if isinstance(said, list) else dict(said)
+
+
+def call(name: str, **args: Any) -> dict[str, Any]:
+    return {"name": name, "args": args}
