@@ -20,9 +20,9 @@ from registry.errors import LeaseStale
 
 
 def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int) -> set[tuple[str, int]]:
-    """Writes checkpoints of running runs; returns (run, fence) of those whose fence is old: nothing of them was written.
+    """Writes checkpoints of running runs; returns (run, fence) of those whose fence is old: nothing of them is written.
 
-    One run may be there twice, under the fence it lost and under the one it was claimed with again.
+    One run may be there twice: under the fence it lost, and under the one it was claimed with again.
     """
     stale: set[tuple[str, int]] = set()
     good: list[Checkpoint] = []

@@ -76,6 +76,10 @@ class Committer:
             else:
                 for entry in group:
                     self._commit([entry])
+        except BaseException:  # this thread is being torn down: what it led for others does not stand either
+            for entry in group:
+                entry.error = LeaseStale("the worker stopped before the checkpoint was written")
+            raise
         finally:
             for entry in group:
                 entry.committed = True

@@ -10,7 +10,7 @@ def test_exactly_one_of_twelve_concurrent_claimers_wins(world: World) -> None:
         plan = world.plan()
         run_id = plan.run("a")
 
-        claims = together(*(lambda n=n: world.claim(run_id, f"worker-{n}") for n in range(12)))
+        claims = together(*(lambda n=n, run_id=run_id: world.claim(run_id, f"worker-{n}") for n in range(12)))
 
         won = [claim for claim in claims if claim is not None]
         assert len(won) == 1
