@@ -117,6 +117,7 @@ class Clock:
         done.signals = len(closed)
         for signal in closed:
             queue.send(self._settings, signal.wakes)
+            desk.changed(self._settings, signal.owner_id, [signal.signal_id])
 
     def _wakes(self, done: Repairs) -> None:
         """Sends again what nobody claimed, no more than there are slots idle: the rest would only queue up twice."""

@@ -95,5 +95,6 @@ class StoreJournal:
     def _tell(self, checkpoint: Checkpoint) -> None:
         if checkpoint.events:
             events.publish(self._settings, checkpoint.trace_id, checkpoint.events[-1].seq)
-        if checkpoint.signals or checkpoint.ending is not None:
-            desk.refresh(self._settings, checkpoint.owner_id)
+        desk.changed(self._settings, checkpoint.owner_id, [signal.id for signal in checkpoint.signals])
+        if checkpoint.ending is not None:
+            desk.run_ended(self._settings, checkpoint.owner_id, checkpoint.run_id)

@@ -42,7 +42,7 @@ def answer(settings: Settings, signal_id: str, *, option: str | None = None, pay
         queue.advance(settings, done.project_id, row.title)
     if done.project_id:
         events.publish(settings, done.project_id, 0)
-    desk.refresh(settings, done.owner_id)
+    desk.changed(settings, done.owner_id, [signal_id])
     return done
 
 

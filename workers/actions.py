@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from orchestrator import desk
 from orchestrator import events as followers
 from orchestrator.records import Event, FileRecord
 from orchestrator.store import actions, loading
@@ -63,4 +62,3 @@ def _perform(runtime: Runtime, row: Any) -> None:
     ).to_json()
     runtime.database.write(lambda c: actions.settle(c, row, result, lines, files))
     followers.publish(runtime.settings, record.project_id or "", 0)
-    desk.refresh(runtime.settings, record.owner_id)

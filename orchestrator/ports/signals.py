@@ -64,7 +64,7 @@ class DeskSignals:
             "dedupe_key": _key(caller),
         }
         raised = self._database.write(lambda c: _store(c, caller, row, expires_in_hours))
-        desk.refresh(self._settings, caller.owner_id)
+        desk.changed(self._settings, caller.owner_id, [raised.signal_id])
         if caller.project_id:
             events.publish(self._settings, caller.project_id, 0)
         return raised
