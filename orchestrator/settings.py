@@ -58,6 +58,8 @@ class Limits(Section):
     """Seconds between looks of the clock."""
     tool_timeout_ms: int = Field(120_000, ge=1)
     """Milliseconds a tool may take when it names no time of its own."""
+    hook_timeout_s: float = Field(30, gt=0)
+    """Seconds a hook may take to answer."""
     tool_threads: int = Field(8, ge=1)
     """Calls of one batch that run at once."""
     item_run_steps: int = Field(50, ge=1)
@@ -85,6 +87,8 @@ class Model(Section):
     """An OpenAI-compatible base URL; none: `model_base_url`."""
     max_tokens: int = Field(4_096, ge=1)
     """Tokens one answer may have."""
+    context_tokens: int | None = Field(None, ge=1)
+    """Tokens of its context; none: unknown, and histories are never summed up."""
     input_price: Decimal | None = Field(None, ge=0)
     """USD per million input tokens; none: the price library."""
     output_price: Decimal | None = Field(None, ge=0)
