@@ -4,6 +4,7 @@
     ├── WrongUse                  the caller's words or file are off; exit code 2
     ├── Refused                   a move the rows do not allow (already answered, run ended); exit code 1
     │   └── LeaseStale            control flow: this worker no longer owns the run it writes to
+    ├── Unavailable               the store cannot be reached: nothing was decided, the rows stand
     ├── RunFailure                ends a run as `failed` with its code
     └── SkillError                ends one call; its result carries the code, the run goes on
 
@@ -60,6 +61,12 @@ class LeaseStale(Refused):
     """Control flow: the run was claimed, cancelled or ended by someone else; stop at once and write nothing."""
 
     code = "lease_stale"
+
+
+class Unavailable(OfficinaError):
+    """The store cannot be reached; what was under way is another claim's, once it can."""
+
+    code = "unavailable"
 
 
 class RunFailure(OfficinaError):

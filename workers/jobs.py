@@ -25,7 +25,11 @@ log = logging.getLogger(__name__)
 def run(self: Task[..., str], run_id: str, **labels: Any) -> str:
     """Claims the run and carries it until it parks or ends."""
     with bound(run=run_id, **labels):
-        done = runtime().carry(run_id)
+        try:
+            done = runtime().carry(run_id)
+        except Exception as error:  # a job that raises would break a chord; the row stands, and the clock looks again
+            log.exception("run %s was not carried", run_id)
+            return f"not carried: {type(error).__name__}"
         if done.children:
             _fan_out(self, run_id, labels, done.children)
         return done.word

@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import threading
+import time
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -38,6 +39,10 @@ from workers.sandbox.process import find_sandbox
 from workers.sandbox.workspace import JailedWorkspace
 
 log = logging.getLogger(__name__)
+
+
+#: Seconds after which a call under way learns that its run was cancelled or taken over.
+LOOK_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -120,20 +125,27 @@ class Runtime:
         return "poison"
 
     def _beat(self) -> None:
-        """Renews leases and shows that this worker lives, until the process ends."""
-        while not self._stop.wait(self.settings.limits.renew_s):
+        """Renews leases and shows that this worker lives, until the process ends; in between it looks for cancels."""
+        renewed = time.monotonic()
+        while not self._stop.wait(min(LOOK_S, self.settings.limits.renew_s)):
             try:
-                self._renew()
-            except Exception:
-                log.exception("the heartbeat failed; it is tried again")
+                due = time.monotonic() - renewed >= self.settings.limits.renew_s
+                self._look(renew=due)
+                renewed = time.monotonic() if due else renewed
+            except Exception as error:
+                log.warning("the heartbeat failed; it is tried again: %s", error)
 
-    def _renew(self) -> None:
+    def _look(self, *, renew: bool) -> None:
         with self._lock:
             held = dict(self._held)
-        lost = set()
-        if held:
+        lost: set[str] = set()
+        if held and renew:
             lost = self.database.write(lambda c: runs.renew(c, self.worker_id, held, self._lease_ms))
-        self.database.write(lambda c: workers.beat(c, self.worker_id, len(held)))
+        elif held:
+            with self.database.read() as connection:
+                lost = runs.not_owned(connection, self.worker_id, held)
+        if renew:
+            self.database.write(lambda c: workers.beat(c, self.worker_id, len(held)))
         for run_id in lost:
             held[run_id].stopped.set()
 

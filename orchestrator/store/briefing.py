@@ -15,6 +15,8 @@ from registry.jsontext import compact
 
 #: Characters of one dependency's output, and of all together.
 OUTPUT_CHARS, ALL_CHARS = 6_000, 24_000
+#: Tasks of a plan up to which each run is told of the others.
+OTHERS = 40
 
 
 def brief(connection: Connection, project: Row[Any], task: Row[Any]) -> dict[str, Json]:
@@ -51,11 +53,14 @@ def _files(connection: Connection, task_ids: list[str]) -> dict[str, list[dict[s
 
 def _others(connection: Connection, task: Row[Any], known: set[str]) -> list[str]:
     """One line for each other task of a small plan; a large one would drown the instruction."""
-    query = select(tasks.c.id, tasks.c.key, tasks.c.title).where(tasks.c.project_id == task.project_id)
-    rows = connection.execute(query.order_by(tasks.c.position).limit(41)).all()
-    if len(rows) > 40:
+    query = select(tasks.c.id, tasks.c.key, tasks.c.title, tasks.c.position).where(
+        tasks.c.project_id == task.project_id
+    )
+    rows = connection.execute(query.limit(OTHERS + 1)).all()  # sorted here: a large plan is not even read
+    if len(rows) > OTHERS:
         return []
-    return [f"- {r.key}: {r.title}" for r in rows if r.id not in known and r.id != task.id]
+    others = sorted(rows, key=lambda r: r.position)
+    return [f"- {r.key}: {r.title}" for r in others if r.id not in known and r.id != task.id]
 
 
 def _text(

@@ -2,7 +2,8 @@
 
 The small run row is updated under its fence; messages, calls, the checkpoint and its events are only appended. Several
 runs of one process may share a transaction (`write` takes a list). Statements per transaction: one update per run, and
-one insert for each kind of row, then one counter and one insert per trace.
+one insert for each kind of row, then one counter and one insert per trace. The checkpoint rows come last, because each
+names the last of its events.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int)
     if good:
         append(connection, good)
         lines = {c.run_id: [*c.events, *children.cancel(connection, c.cancel)] for c in good}
-        trace(connection, lines)
+        seal(connection, good, lines)
     return stale
 
 
@@ -72,7 +73,7 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     if task is not None:
         lines += _task_moved(connection, task, "queued" if again else waits.status)
     ready = take(connection, _projects_of(connection, [checkpoint.run_id])[checkpoint.run_id])
-    trace(connection, {checkpoint.run_id: lines})
+    seal(connection, [checkpoint], {checkpoint.run_id: lines})
     return ready
 
 
@@ -105,7 +106,7 @@ def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any])
 
 
 def append(connection: Connection, batch: Sequence[Checkpoint]) -> None:
-    """Appends everything of these checkpoints but their events."""
+    """Appends everything of these checkpoints but their events and their own rows."""
     if rows := [
         {"run_id": c.run_id, "number": m.number, "history": m.history, "body": m.body}
         for c in batch
@@ -114,22 +115,28 @@ def append(connection: Connection, batch: Sequence[Checkpoint]) -> None:
         connection.execute(insert(messages), rows)
     if rows := [_call_row(c.run_id, call) for c in batch for call in c.calls]:
         upsert(connection, calls, rows)
-    if rows := [_checkpoint_row(c) for c in batch if c.number is not None]:
-        connection.execute(insert(checkpoints).values(at=now_ms()), rows)
     for checkpoint in batch:
         _signals(connection, checkpoint)
         _files(connection, checkpoint)
 
 
-def trace(connection: Connection, lines: Mapping[str, Sequence[Event]]) -> None:
-    """Appends the events of these runs: last, because every run of a project shares the counter."""
-    projects = _projects_of(connection, [run_id for run_id, new in lines.items() if new])
+def seal(connection: Connection, batch: Sequence[Checkpoint], lines: Mapping[str, Sequence[Event]]) -> None:
+    """Appends the events of these runs, and the checkpoint rows, which name their numbers.
+
+    Last in a transaction, because every run of a project shares the counter.
+    """
+    numbered = [c for c in batch if c.number is not None]
+    projects = _projects_of(connection, [*{c.run_id for c in numbered} | {run for run, new in lines.items() if new}])
     by_trace: dict[str, list[Event]] = {}
-    for run_id, new in lines.items():
-        if new:
-            by_trace.setdefault(projects[run_id], []).extend(new)
-    for trace_id in sorted(by_trace):
-        events.append(connection, trace_id, by_trace[trace_id])
+    for run_id, trace_id in projects.items():
+        by_trace.setdefault(trace_id, []).extend(lines.get(run_id, ()))
+    ends = {trace_id: events.append(connection, trace_id, by_trace[trace_id]) for trace_id in sorted(by_trace)}
+    rows = []
+    for c in numbered:
+        told = lines.get(c.run_id)
+        rows.append(_checkpoint_row(c) | {"event_seq": told[-1].seq if told else ends[projects[c.run_id]]})
+    if rows:
+        connection.execute(insert(checkpoints).values(at=now_ms()), rows)
 
 
 def _signals(connection: Connection, checkpoint: Checkpoint) -> None:
@@ -184,6 +191,7 @@ def _call_row(run_id: str, call: CallRecord) -> dict[str, Any]:
         "input": call.input,
         "digest": call.digest,
         "status": call.status,
+        "checkpoint": call.checkpoint,
         "signal_id": call.signal_id,
         "outcome": call.outcome,
         "result": call.result,
@@ -192,11 +200,13 @@ def _call_row(run_id: str, call: CallRecord) -> dict[str, Any]:
 
 
 def _checkpoint_row(c: Checkpoint) -> dict[str, Any]:
+    counters = {"steps": c.steps, "tokens": c.tokens, "turns": c.turns, "runningMs": c.running_ms}
     return {
         "run_id": c.run_id,
         "number": c.number,
-        "node_id": c.node_id,
-        "counters": {"steps": c.steps, "tokens": c.tokens, "turns": c.turns, "runningMs": c.running_ms},
+        "node_id": None if c.ending is not None else c.node_id,
+        "counters": counters | {"messages": c.messages_count},
+        "speaker": dict(zip(("agentId", "name", "digest"), c.speaker, strict=False)) if c.speaker is not None else None,
         "memo": c.memo or None,
         "patch": c.patch,
         "snapshot": c.snapshot,

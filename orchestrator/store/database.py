@@ -20,6 +20,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import FunctionElement
 
 from orchestrator.settings import Settings
+from registry.errors import Unavailable
 
 T = TypeVar("T")
 
@@ -76,9 +77,18 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that only looks."""
-        with self.engine.connect() as connection, connection.begin():
-            yield connection
+        """A transaction that only looks.
+
+        Raises:
+            Unavailable: the database does not answer.
+        """
+        try:
+            with self.engine.connect() as connection, connection.begin():
+                yield connection
+        except DBAPIError as error:
+            if _passing(error):
+                raise Unavailable(f"the database does not answer: {error.orig}") from error
+            raise
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Runs `work` in one transaction and commits; on a deadlock or a lost connection runs all of it again.
@@ -89,8 +99,10 @@ class Database:
             try:
                 return self._write(work)
             except DBAPIError as error:
-                if attempt == RETRIES - 1 or not _passing(error):
+                if not _passing(error):
                     raise
+                if attempt == RETRIES - 1:
+                    raise Unavailable(f"the database does not answer: {error.orig}") from error
                 time.sleep(random.uniform(0, 0.02 * 2**attempt))
         raise AssertionError("unreachable")
 

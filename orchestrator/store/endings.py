@@ -50,7 +50,7 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[wakes.Wake]:
         _spent(connection, project, checkpoint.run_id)
         lines += plans.planned(connection, project, ending)
     ready = wakes.take(connection, project.id) if project.status not in PROJECT_ENDED else []
-    checkpoints.trace(connection, {checkpoint.run_id: lines})
+    checkpoints.seal(connection, [checkpoint], {checkpoint.run_id: lines})
     return ready
 
 
@@ -64,7 +64,7 @@ def _end_child(connection: Connection, checkpoint: Checkpoint, found: Row[Any], 
     children.ended(connection, found.parent_id, checkpoint.run_id, ending)
     lines = [*checkpoint.events, *children.cancel(connection, checkpoint.cancel)]
     ready = wakes.take(connection, found.project_id)
-    checkpoints.trace(connection, {checkpoint.run_id: lines})
+    checkpoints.seal(connection, [checkpoint], {checkpoint.run_id: lines})
     return ready
 
 

@@ -17,8 +17,8 @@ def open_trace(connection: Connection, trace_id: str) -> None:
 def append(connection: Connection, trace_id: str, lines: Sequence[Event]) -> int:
     """Numbers and stores the lines; returns the last number.
 
-    Call it last in a transaction: the counter is the one row every run of a project shares, and it is held until the
-    commit.
+    Call it last in a transaction, before nothing but rows that need its numbers: the counter is the one row every run
+    of a project shares, and it is held until the commit.
     """
     if not lines:
         return last(connection, trace_id)

@@ -126,6 +126,7 @@ def _call(row: Row[Any]) -> CallRecord:
         outcome=row.outcome,
         result=row.result,
         duration_ms=row.duration_ms,
+        checkpoint=row.checkpoint,
     )
 
 

@@ -134,6 +134,13 @@ def renew(connection: Connection, worker_id: str, run_ids: Iterable[str], lease_
     return set(ids) - set(connection.execute(select(runs.c.id).where(*mine)).scalars())
 
 
+def not_owned(connection: Connection, worker_id: str, run_ids: Iterable[str]) -> set[str]:
+    """Those of these runs that are the worker's no more: cancelled, or taken over."""
+    ids = sorted(run_ids)
+    mine = select(runs.c.id).where(runs.c.id.in_(ids), runs.c.worker_id == worker_id, runs.c.status == "running")
+    return set(ids) - set(connection.execute(mine).scalars())
+
+
 def expire_leases(connection: Connection, limit: int) -> list[str]:
     """running -> queued for runs whose worker fell silent; returns their ids."""
     due = (

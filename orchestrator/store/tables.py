@@ -257,7 +257,16 @@ runs = Table(
     Index(
         "ix_runs_due_at", "due_at", sqlite_where=text("due_at IS NOT NULL"), postgresql_where=text("due_at IS NOT NULL")
     ),
-    Index("ix_runs_project_id_status", "project_id", "status"),
+    Index("ix_runs_project_id_status_wakes", "project_id", "status", "wakes"),
+    # The next to get a wake-up, found without looking at all that wait for a place.
+    Index(
+        "ix_runs_unsent",
+        "project_id",
+        "created_at",
+        "id",
+        sqlite_where=text("status = 'queued' AND wakes = 0"),
+        postgresql_where=text("status = 'queued' AND wakes = 0"),
+    ),
     Index("ix_runs_task_id", "task_id"),
     Index("ix_runs_parent_id_parent_step", "parent_id", "parent_step"),
 )
@@ -269,8 +278,12 @@ checkpoints = Table(
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     #: The trace's last event of this checkpoint: where a fork cuts.
     Column("event_seq", BigInteger),
+    #: The node to execute next; None: the run ended here.
     Column("node_id", Text),
+    #: {steps, tokens, turns, runningMs, messages}: how far the run had come.
     Column("counters", JsonText, nullable=False),
+    #: Whom a handoff made the speaker: {agentId, name, digest}; None: whoever it was before.
+    Column("speaker", JsonText),
     #: What the engine remembers between nodes.
     Column("memo", JsonText),
     #: Keys of the state written since the checkpoint before; a snapshot holds all of them.
@@ -310,6 +323,8 @@ calls = Table(
     Column("digest", Text),
     #: `announced`, `asked` (waits for its signal), `started` (a once call may have happened), `done`.
     Column("status", Text, nullable=False),
+    #: Number of the checkpoint that knows it like this: the one it was written with, or else the next.
+    Column("checkpoint", BigInteger, nullable=False),
     Column("signal_id", Text),
     Column("outcome", Text),
     Column("result", JsonText),

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from orchestrator import control
@@ -115,7 +116,9 @@ def test_a_world_acting_call_waits_for_a_yes_that_counts_once(tmp_path: Path, li
 def test_a_no_is_a_result_and_the_same_call_is_not_asked_again(tmp_path: Path, live_settings, worker_process) -> None:
     worker_process(live_settings).ready()
     run_code = {"name": "code.execute", "args": {"code": "print(1)"}}
-    turns = {"a": [{"calls": [run_code]}, {"calls": [run_code]}, {"say": "{{ results | map(attribute='text') | list }}"}]}
+    turns = {
+        "a": [{"calls": [run_code]}, {"calls": [run_code]}, {"say": "{{ results | map(attribute='text') | list }}"}]
+    }
     plan = [task("a", role="engineer", skills=["code.execute"])]
     project = Watched(live_settings, start(tmp_path / "p", live_settings, plan, {"tasks": turns}).project_id)
 
@@ -192,3 +195,24 @@ def test_with_carry_on_the_run_goes_on_and_the_yes_runs_the_call_outside(
     assert executed == [{"signalId": signal.id, "ok": True, "output": project.signals[0].result["output"]}]
     assert executed[0]["output"]["stdout"] == "42\n"
     assert project.signals[0].execution == "succeeded"
+
+
+def test_a_cancel_ends_the_program_that_is_running(tmp_path: Path, live_settings, worker_process) -> None:
+    worker_process(live_settings).ready()
+    program = {"code": "import time\nwhile True: time.sleep(0.1)", "args": ["mark-5f1c9"], "timeoutMs": 60000}
+    turns = {"a": [{"calls": [{"name": "code.execute", "args": program}]}, {"say": "x"}]}
+    plan = [task("a", role="engineer", skills=["code.execute"])]
+    project = Watched(live_settings, start(tmp_path / "p", live_settings, plan, {"tasks": turns}).project_id)
+    answer(live_settings, project.open_signal().id, option="Do it", by="the test")
+    eventually(lambda: running("mark-5f1c9"), 15)
+
+    control.cancel(live_settings, project.id, by="the test")
+
+    eventually(lambda: not running("mark-5f1c9"), 5)
+    assert project.status == "cancelled"
+    assert not project.kinds("tool.result"), "what a cancelled run still does is not written"
+
+
+def running(mark: str) -> bool:
+    """Whether a process has the mark in its command line."""
+    return any(mark in " ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"]))

@@ -146,6 +146,17 @@ def renew(session: Session, signal: SignalRecord) -> bool:
     return True
 
 
+def time_left(session: Session) -> float:
+    """Seconds of running time the run may still use; infinite without a limit."""
+    found = in_force(session)
+    left = [float("inf")]
+    if found is not None and found.deadline_ms is not None:
+        left.append((found.deadline_ms - used(session).running_ms) / 1000)
+    if session.is_team_run:
+        left.append(session.limits.task_deadline_s - session.running_ms / 1000)
+    return max(0.0, min(left))
+
+
 def note(session: Session) -> str | None:
     """What is left, for the model."""
     budget, spent = in_force(session), used(session)

@@ -9,6 +9,7 @@ from registry.base import Json
 from registry.graph.model import Generate, ToolCall
 from registry.skills.context import NO_ANSWER, Caller, Colleague, SkillContext
 from registry.skills.registry import Checked
+from workers.engine import budget
 from workers.engine.calls import Call
 from workers.engine.control import QueueKeys
 from workers.engine.session import Session
@@ -50,6 +51,7 @@ def of_call(
         control=QueueKeys(session),
         roster=_Roster(session),
         rehearsal=record.rehearsal,
+        time_left=budget.time_left(session),
         answer=_payload(signal) if asked and signal else NO_ANSWER,
         cancelled=session.stopped.is_set,
         now_ms=session.services.now_ms,

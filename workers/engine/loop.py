@@ -9,7 +9,7 @@ from typing import Any
 
 from orchestrator.records import RunRecord
 from registry.agents import AgentDefinition
-from registry.errors import LeaseStale, OfficinaError, Refused, RunFailure
+from registry.errors import LeaseStale, OfficinaError, Refused, RunFailure, Unavailable
 from registry.graph.edges import choose
 from registry.graph.expressions import ExpressionError, Slots, evaluate_value
 from registry.graph.model import (
@@ -65,6 +65,8 @@ def drive(session: Session) -> None:
         _walk(session)
     except LeaseStale as error:
         log.info("run %s lost: %s", session.record.id, error.message)
+    except Unavailable as error:  # not the run's fault: its lease runs out, and it goes on from its last checkpoint
+        log.warning("run %s left: %s", session.record.id, error.message)
     except Refused as error:
         log.warning("run %s stopped: %s", session.record.id, error.message)
 

@@ -1,7 +1,7 @@
 """Money: the worst case of a call is reserved before it, in every window it draws on, and settled after it.
 
-Windows: the caps of project and task, the agent's own `maxCostUsd`, and those shared by runs above. A price nobody knows
-counts as 0 and is flagged; it is never taken for free.
+Windows: the caps of project and task, the agent's own `maxCostUsd`, and those shared by runs above. A price nobody
+knows counts as 0 and is flagged; it is never taken for free.
 """
 
 from decimal import Decimal

@@ -244,8 +244,15 @@ def upgrade() -> None:
             postgresql_where=sa.text("due_at IS NOT NULL"),
         )
         batch_op.create_index("ix_runs_parent_id_parent_step", ["parent_id", "parent_step"], unique=False)
-        batch_op.create_index("ix_runs_project_id_status", ["project_id", "status"], unique=False)
+        batch_op.create_index("ix_runs_project_id_status_wakes", ["project_id", "status", "wakes"], unique=False)
         batch_op.create_index("ix_runs_task_id", ["task_id"], unique=False)
+        batch_op.create_index(
+            "ix_runs_unsent",
+            ["project_id", "created_at", "id"],
+            unique=False,
+            sqlite_where=sa.text("status = 'queued' AND wakes = 0"),
+            postgresql_where=sa.text("status = 'queued' AND wakes = 0"),
+        )
 
     op.create_table(
         "calls",
@@ -258,6 +265,7 @@ def upgrade() -> None:
         sa.Column("input", sa.Text(), nullable=True),
         sa.Column("digest", sa.Text(), nullable=True),
         sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("checkpoint", sa.BigInteger(), nullable=False),
         sa.Column("signal_id", sa.Text(), nullable=True),
         sa.Column("outcome", sa.Text(), nullable=True),
         sa.Column("result", sa.Text(), nullable=True),
@@ -275,6 +283,7 @@ def upgrade() -> None:
         sa.Column("event_seq", sa.BigInteger(), nullable=True),
         sa.Column("node_id", sa.Text(), nullable=True),
         sa.Column("counters", sa.Text(), nullable=False),
+        sa.Column("speaker", sa.Text(), nullable=True),
         sa.Column("memo", sa.Text(), nullable=True),
         sa.Column("patch", sa.Text(), nullable=False),
         sa.Column("snapshot", sa.Boolean(), server_default=sa.false(), nullable=False),
@@ -369,8 +378,13 @@ def downgrade() -> None:
 
     op.drop_table("calls")
     with op.batch_alter_table("runs", schema=None) as batch_op:
+        batch_op.drop_index(
+            "ix_runs_unsent",
+            sqlite_where=sa.text("status = 'queued' AND wakes = 0"),
+            postgresql_where=sa.text("status = 'queued' AND wakes = 0"),
+        )
         batch_op.drop_index("ix_runs_task_id")
-        batch_op.drop_index("ix_runs_project_id_status")
+        batch_op.drop_index("ix_runs_project_id_status_wakes")
         batch_op.drop_index("ix_runs_parent_id_parent_step")
         batch_op.drop_index(
             "ix_runs_due_at", sqlite_where=sa.text("due_at IS NOT NULL"), postgresql_where=sa.text("due_at IS NOT NULL")
