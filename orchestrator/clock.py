@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from orchestrator import desk, queue
+from orchestrator.records import Wake
 from orchestrator.settings import Settings
 from orchestrator.store import actions, leases, runs, signals, workers
 from orchestrator.store.database import Database, now_ms
 from orchestrator.store.tables import runs as runs_table
 from orchestrator.store.tables import signals as signals_table
-from orchestrator.store.wakes import Wake
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.records import Wake
 from orchestrator.settings import Settings
-from orchestrator.store.wakes import Wake
 from registry.errors import OfficinaError
 
 if TYPE_CHECKING:

@@ -78,6 +78,8 @@ class CallRecord:
     #: The entry of `$output.results`.
     result: Json = None
     duration_ms: int | None = None
+    #: The checkpoint that knows it like this.
+    checkpoint: int = 0
 
 
 @dataclass
@@ -352,3 +354,14 @@ class Usage:
     tokens: int
     running_ms: int
     spent_micro: int
+
+
+@dataclass(frozen=True)
+class Wake:
+    """A message that says: look at this run. The words are labels for people; nothing is read from them."""
+
+    run_id: str
+    project: str
+    task: str
+    agent: str
+    priority: int = 5

@@ -12,8 +12,8 @@ from celery import Task, chord, shared_task
 from celery.exceptions import Ignore
 
 from orchestrator import queue
+from orchestrator.records import Wake
 from orchestrator.store import wakes
-from orchestrator.store.wakes import Wake
 from workers import actions
 from workers.logs import bound
 from workers.runtime import runtime

@@ -12,15 +12,14 @@ import time
 from dataclasses import dataclass
 from functools import lru_cache
 
-from orchestrator.journal import StoreJournal
 from orchestrator.known import load_presets, registries
 from orchestrator.ports.signals import DeskSignals
-from orchestrator.records import RunRecord
+from orchestrator.records import RunRecord, Wake
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import agents, loading, runs, workers
 from orchestrator.store.database import Database, get_database
 from orchestrator.store.runs import Claim
-from orchestrator.store.wakes import Wake
+from orchestrator.store_journal import StoreJournal
 from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import LeaseStale, RunFailure

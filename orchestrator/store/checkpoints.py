@@ -11,12 +11,12 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from orchestrator.records import UNSET, CallRecord, Checkpoint, Event
+from orchestrator.records import UNSET, CallRecord, Checkpoint, Event, Wake
 from orchestrator.store import children, definitions, events, money, signals
 from orchestrator.store.database import now_ms
 from orchestrator.store.sql import upsert
 from orchestrator.store.tables import calls, checkpoints, files, messages, runs, tasks
-from orchestrator.store.wakes import Wake, queued, take
+from orchestrator.store.wakes import queued, take
 from registry.errors import LeaseStale
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select, update
 
-from orchestrator.records import Checkpoint, Ending, Event
+from orchestrator.records import Checkpoint, Ending, Event, Wake
 from orchestrator.states import PROJECT_ENDED
 from orchestrator.store import checkpoints, children, money, plans, runs, signals, wakes
 from orchestrator.store.database import now_ms
@@ -19,7 +19,7 @@ from registry.errors import LeaseStale
 RETRYABLE = frozenset({"model_failed", "loop_detected", "empty_output"})
 
 
-def end(connection: Connection, checkpoint: Checkpoint) -> list[wakes.Wake]:
+def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     """Writes the last checkpoint of a run; returns the wake-ups to send after the commit.
 
     Raises:
@@ -54,7 +54,7 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[wakes.Wake]:
     return ready
 
 
-def _end_child(connection: Connection, checkpoint: Checkpoint, found: Row[Any], ending: Ending) -> list[wakes.Wake]:
+def _end_child(connection: Connection, checkpoint: Checkpoint, found: Row[Any], ending: Ending) -> list[Wake]:
     """A child ends: its parent is locked first, counted down, and queued after the last one."""
     children.lock_parent(connection, found.parent_id)
     if not checkpoints.move(connection, checkpoint, _ended(ending)):

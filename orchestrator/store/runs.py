@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
 
-from orchestrator.records import Event
+from orchestrator.records import Event, Wake
 from orchestrator.states import PROJECT_ENDED
 from orchestrator.store import events, wakes
 from orchestrator.store.database import now_ms
@@ -195,7 +195,7 @@ def _by(waiting_on: str) -> str:
     return "backoff" if waiting_on == "backoff" else "timer"
 
 
-def overdue_wakes(connection: Connection, limit: int) -> list[wakes.Wake]:
+def overdue_wakes(connection: Connection, limit: int) -> list[Wake]:
     """Wake-ups to send again: queued runs that nobody claimed since the last one."""
     due = (
         select(runs.c.id)
@@ -207,10 +207,10 @@ def overdue_wakes(connection: Connection, limit: int) -> list[wakes.Wake]:
     return again + unsent_wakes(connection, limit)
 
 
-def unsent_wakes(connection: Connection, limit: int) -> list[wakes.Wake]:
+def unsent_wakes(connection: Connection, limit: int) -> list[Wake]:
     """First wake-ups of queued runs that have waited for a place: where there is one now, it is theirs."""
     waiting = select(runs.c.project_id).where(runs.c.status == "queued", runs.c.wakes == 0).distinct().limit(limit)
-    found: list[wakes.Wake] = []
+    found: list[Wake] = []
     for project_id in connection.execute(waiting).scalars().all():
         found += wakes.take(connection, project_id)
     later = update(runs).where(runs.c.status == "queued", runs.c.wakes == 0, runs.c.due_at <= now_ms())

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, or_, select, update
 
-from orchestrator.records import Event, SignalRecord
+from orchestrator.records import Event, SignalRecord, Wake
 from orchestrator.states import SIGNAL_OF_PARK
 from orchestrator.store import wakes
 from orchestrator.store.database import now_ms
@@ -26,7 +26,7 @@ class Answered:
     signal_id: str
     owner_id: str
     project_id: str | None
-    wakes: list[wakes.Wake]
+    wakes: list[Wake]
     #: Its action is to be run outside the run that asked.
     act: bool = False
 
@@ -207,7 +207,7 @@ def record(row: Row[Any]) -> SignalRecord:
     )
 
 
-def _requeue(connection: Connection, found: Row[Any], by: str) -> list[wakes.Wake]:
+def _requeue(connection: Connection, found: Row[Any], by: str) -> list[Wake]:
     """Queues the run that waits for this signal; one still at work sees the answer when it parks."""
     if found.run_id is None or found.carry_on:
         return []

@@ -4,13 +4,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select, update
 
-from orchestrator.records import Event
+from orchestrator.records import Event, Wake
 from orchestrator.store import events, runs, wakes
 from orchestrator.store.tables import dependencies, projects, tasks
 from registry.errors import Refused
 
 
-def retry(connection: Connection, task_id: str) -> list[wakes.Wake]:
+def retry(connection: Connection, task_id: str) -> list[Wake]:
     """Gives a failed task a new root run, and opens again what was skipped for its sake.
 
     Raises:

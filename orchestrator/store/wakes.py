@@ -4,11 +4,11 @@ The rows are marked in the transaction that made them ready and the messages go 
 dies in between costs time only, since the clock sends again when a row's `due_at` has passed.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, case, func, select, text, update
 
+from orchestrator.records import Wake
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import projects, runs, tasks
 
@@ -18,17 +18,6 @@ FIRST_RESEND_MS, LAST_RESEND_MS = 2_000, 60_000
 UNSENT_MS = 10_000
 #: A run that waits for a place. Spelled out, because a planner takes a partial index only for the words it is made of.
 UNSENT = text("runs.status = 'queued' AND runs.wakes = 0")
-
-
-@dataclass(frozen=True)
-class Wake:
-    """A message that says: look at this run. The words are labels for people; nothing is read from them."""
-
-    run_id: str
-    project: str
-    task: str
-    agent: str
-    priority: int = 5
 
 
 def queued(by: str | None) -> dict[str, Any]:

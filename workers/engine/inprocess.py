@@ -22,11 +22,11 @@ from orchestrator.records import (
     RunRecord,
     SignalRecord,
     Usage,
+    Wake,
     wall_ms,
 )
 from orchestrator.settings import Limits
 from orchestrator.states import RUN_ENDED
-from orchestrator.store.wakes import Wake
 from registry.base import Json, Model
 from registry.errors import Fault, Refused, SkillError, WrongUse
 from registry.graph.validation import validate

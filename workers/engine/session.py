@@ -22,13 +22,14 @@ from orchestrator.records import (
     Park,
     RunRecord,
     SignalRecord,
+    Wake,
 )
-from orchestrator.store.wakes import Wake
 from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import OfficinaError
 from registry.graph.expressions import ABSENT, Slots
 from registry.graph.model import Graph
+from registry.hooks import by_event
 from registry.jsontext import compact
 from registry.permissions import Policy
 from workers.engine import restore
@@ -113,6 +114,8 @@ class Session:
         above = tuple(Policy(agent_map, run_map, mode) for agent_map, run_map, mode in self.record.ancestors)
         self.policy = Policy(agent.permissions, self.record.permissions, self.record.mode or agent.mode, above)
         self.tools = Toolset(agent, self.services, kind=self.record.kind)
+        #: What listens to each event of the run; most agents have none.
+        self.hooks = by_event(agent.hooks)
 
     @property
     def is_child(self) -> bool:
@@ -190,6 +193,7 @@ class Session:
     def keep_call(self, call: CallRecord) -> None:
         """Stores how far a call has come, with the next write."""
         with self.lock:
+            call.checkpoint = self._numbers + 1
             self.calls[call.id] = call
             self.pending.calls = [c for c in self.pending.calls if c.id != call.id] + [call]
 

@@ -12,12 +12,12 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from orchestrator.journal import StoreJournal
 from orchestrator.records import CallRecord, MessageRecord, RunRecord
 from orchestrator.settings import Settings
 from orchestrator.store import loading
 from orchestrator.store import tables as t
 from orchestrator.store.committer import Committer
+from orchestrator.store_journal import StoreJournal
 from registry.agents import AgentDefinition
 from registry.errors import LeaseStale, Refused
 from registry.skills.registry import SkillRegistry

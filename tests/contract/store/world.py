@@ -9,13 +9,12 @@ from typing import Any
 from sqlalchemy import Table, event, select, update
 
 from orchestrator.planning import PlanRows
-from orchestrator.records import Checkpoint, ChildRecord, Ending, Event, Fanout, Park, SignalRecord
+from orchestrator.records import Checkpoint, ChildRecord, Ending, Event, Fanout, Park, SignalRecord, Wake
 from orchestrator.states import RUN_ENDED
 from orchestrator.store import checkpoints, endings, projects, runs
 from orchestrator.store import tables as t
 from orchestrator.store.database import Database
 from orchestrator.store.runs import Claim
-from orchestrator.store.wakes import Wake
 from registry.agents import AgentDefinition
 from registry.ids import new_id
 from registry.jsontext import digest
