@@ -243,6 +243,8 @@ class Colleague:
 
 #: "No answer yet", where null is an answer: a rejection.
 NO_ANSWER: Any = object()
+#: "As it is": what `revise` gives for arguments it does not change.
+KEEP: Any = object()
 
 
 @dataclass
@@ -272,6 +274,10 @@ class SkillContext:
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     #: Writes an event of the trace (`file.written` ...).
     emit: Callable[[str, dict[str, Json]], None] = field(default=lambda _kind, _data: None)
+    #: Called with the `Checked` call: other arguments, which are checked anew, or `KEEP`; a `SkillError` refuses it.
+    revise: Callable[[Any], Json] = field(default=lambda _checked: KEEP)
+    #: Called with a `Checked` call that ran and its `SkillResult`; what it returns is the result that counts.
+    review: Callable[[Any, Any], Any] = field(default=lambda _checked, result: result)
     #: Called with the `Checked` call right before it runs; raising a `SkillError` here means nothing ran.
     begin: Callable[[Any], None] = field(default=lambda _checked: None)
     #: Set by invoke: when the call must be over.

@@ -7,14 +7,14 @@ first step that fails answers; a fault is a result, never an exception.
 import logging
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from registry.base import Json
 from registry.errors import Detail, SkillError
 from registry.jsontext import compact, depth, digest
-from registry.skills.context import AskPerson, Authority, Deadline, Question, SkillContext
+from registry.skills.context import KEEP, AskPerson, Authority, Deadline, Question, SkillContext
 from registry.skills.skill import Skill
 
 log = logging.getLogger(__name__)
@@ -104,47 +104,25 @@ class SkillRegistry:
         return self.find(name) is not None
 
     def check(self, name: str, arguments: Json, context: SkillContext) -> Checked:
-        """Steps 1 to 3: the name, the right to call it, the input.
+        """Steps 1 to 3: the name, the right to call it, the input, also as a hook revised it.
 
         Raises:
-            SkillError: `unknown_skill`, `tool_not_offered`, `invalid_input`, `path_escape`.
+            SkillError: `unknown_skill`, `tool_not_offered`, `invalid_input`, `path_escape`, `blocked`.
         """
         found = self.find(name)
         if found is None:
             raise SkillError("unknown_skill", f"there is no skill {name[:80]!r}; {_offer(self._names(context))}")
         if context.allowed is not None and found.name not in context.allowed:
             raise SkillError("tool_not_offered", f"{found.name} is not offered here; {_offer(self._names(context))}")
-        _judge(arguments)
-        checked = found.input.check(arguments)
-        canonical = found.input.canonical(checked)
-        return Checked(
-            skill=found,
-            input=checked,
-            canonical=canonical,
-            digest=digest({"skill": found.name, "input": canonical}),
-            operations=found.operations_of(checked),
-        )
+        call = _checked(found, arguments)
+        revised = context.revise(call)
+        return call if revised is KEEP else _rechecked(found, revised)
 
     def invoke(
         self, name: str, arguments: Json, context: SkillContext, authority: Authority | None = None
     ) -> SkillResult:
         """Runs one call from look-up to checked output; never raises for a fault of the call."""
-        started = time.monotonic()
-        try:
-            result = self._invoke(name, arguments, context, authority)
-        except AskPerson as asking:
-            words = "a person has to answer first"
-            result = SkillResult(False, None, words, "approval_required", question=asking.question)
-        except SkillError as error:
-            result = SkillResult(False, None, error.message, error.code, error.retryable, details=error.details)
-        except Exception:
-            trace = secrets.token_hex(4)
-            log.exception("skill %s failed (%s)", name[:80], trace)
-            result = SkillResult(
-                False, None, f"the tool failed on our side; the log has it under {trace}", "tool_failed"
-            )
-        result.duration_ms = round((time.monotonic() - started) * 1000)
-        return result
+        return _caught(name, lambda: self._invoke(name, arguments, context, authority))
 
     def _invoke(self, name: str, arguments: Json, context: SkillContext, authority: Authority | None) -> SkillResult:
         call = self.check(name, arguments, context)
@@ -155,18 +133,72 @@ class SkillRegistry:
         context.deadline = Deadline(min(call.skill.timeout_s, context.time_left))
         context.check()
         context.begin(call)
-        made = call.skill.run(call.input, context)
-        output = call.skill.output.canonical(made) if call.skill.output else made
-        try:
-            size = len(compact(output).encode())
-        except (ValueError, TypeError, UnicodeEncodeError):
-            raise SkillError("invalid_output", f"{call.skill.name} returned a value that is no JSON") from None
-        if size > MAX_OUTPUT_BYTES:
-            raise SkillError("too_large", f"the output has {size} bytes, more than {MAX_OUTPUT_BYTES}")
-        return SkillResult(True, output)
+        result = _caught(name, lambda: _run(call, context))
+        if result.question is not None:  # it has not run yet: a person has to answer first
+            return result
+        made = result.output
+        reviewed: SkillResult = context.review(call, result)
+        if reviewed.ok and reviewed.output is not made:
+            _weigh(call.skill, reviewed.output)
+        return reviewed
 
     def _names(self, context: SkillContext) -> list[str]:
         return sorted(context.allowed if context.allowed is not None else self._by_name)
+
+
+def _caught(name: str, work: Callable[[], SkillResult]) -> SkillResult:
+    """The result of the work, or of its fault, and how long it took."""
+    started = time.monotonic()
+    try:
+        result = work()
+    except AskPerson as asking:
+        words = "a person has to answer first"
+        result = SkillResult(False, None, words, "approval_required", question=asking.question)
+    except SkillError as error:
+        result = SkillResult(False, None, error.message, error.code, error.retryable, details=error.details)
+    except Exception:
+        trace = secrets.token_hex(4)
+        log.exception("skill %s failed (%s)", name[:80], trace)
+        result = SkillResult(False, None, f"the tool failed on our side; the log has it under {trace}", "tool_failed")
+    result.duration_ms = round((time.monotonic() - started) * 1000)
+    return result
+
+
+def _run(call: Checked, context: SkillContext) -> SkillResult:
+    made = call.skill.run(call.input, context)
+    output = call.skill.output.canonical(made) if call.skill.output else made
+    _weigh(call.skill, output)
+    return SkillResult(True, output)
+
+
+def _weigh(skill: Skill, output: Json) -> None:
+    try:
+        size = len(compact(output).encode())
+    except (ValueError, TypeError, UnicodeEncodeError):
+        raise SkillError("invalid_output", f"{skill.name} returned a value that is no JSON") from None
+    if size > MAX_OUTPUT_BYTES:
+        raise SkillError("too_large", f"the output has {size} bytes, more than {MAX_OUTPUT_BYTES}")
+
+
+def _checked(skill: Skill, arguments: Json) -> Checked:
+    _judge(arguments)
+    checked = skill.input.check(arguments)
+    canonical = skill.input.canonical(checked)
+    return Checked(
+        skill=skill,
+        input=checked,
+        canonical=canonical,
+        digest=digest({"skill": skill.name, "input": canonical}),
+        operations=skill.operations_of(checked),
+    )
+
+
+def _rechecked(skill: Skill, arguments: Json) -> Checked:
+    try:
+        return _checked(skill, arguments)
+    except SkillError as error:
+        words = f"a hook changed the input, and it is not good: {error.message}"
+        raise SkillError(error.code, words, details=error.details) from None
 
 
 def _judge(arguments: Json) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from orchestrator.records import CallRecord, SignalRecord
 from registry.base import Json
-from registry.errors import LeaseStale, Refused, SkillError
+from registry.errors import Refused, SkillError, Unavailable
 from registry.graph.model import ToolCall
 from registry.jsontext import compact
 from registry.skills.context import Authority, SkillContext
@@ -18,6 +18,7 @@ from workers.engine import asking, contexts, results
 from workers.engine.calls import Call
 from workers.engine.results import Result
 from workers.engine.session import Session, clip
+from workers.engine.toolhooks import ToolHooks
 
 #: Tools that queue work for a node: run first, in call order, so that the queue has the order of the calls.
 CONTROL_TOOLS = frozenset({"map", "wait", "agents_spawn", "agents_handoff"})
@@ -55,6 +56,9 @@ class Batch:
         #: Signals this batch waits for, once it has run as far as it can.
         self.asked: list[str] = []
         self._allowed = contexts.allowed(session, node)
+        self._hooks = ToolHooks(session)
+        #: Tools whose calls ask a person here, by the name that calls go by.
+        self._approved = frozenset(map(session.tools.named, node.approve.tools if node.approve else ()))
         self._gated: dict[str, SkillResult] = {}
         self._flushed = bool(session.calls)
 
@@ -106,7 +110,7 @@ class Batch:
     def _invoke(self, call: Call, signal: SignalRecord | None) -> None:
         if self.session.is_child and (call.name in NOT_IN_CHILDREN or self._must_approve(call)):
             words = f"denied in subagent context: {call.name} needs a person or lasts beyond this run"
-            self._finish(call, Result("denied", words, True, "denied", ("denied",)), None)
+            self._finish(call, results.denied(words), None)
             return
         about = self._context(call, signal)
         authority = None
@@ -115,7 +119,7 @@ class Batch:
         elif self._must_approve(call) and (pending := self._forced(call, about)):
             self._gate(call, SkillResult(False, code="approval_required", pending=pending))
             return
-        result = self.session.tools.registry.invoke(call.name, call.args, about, authority)
+        result = self.session.tools.registry.invoke(call.name, self._hooks.input(call), about, authority)
         if result.code == "approval_required":
             self._gate(call, result)
             return
@@ -137,7 +141,7 @@ class Batch:
         pending = self._forced(call, about)
         if known.signal_id is not None:
             self.session.pending.settle[known.signal_id] = "unknown"
-        if pending is not None and known.signal_id is not None:
+        if pending is not None and known.signal_id is not None and not self._hooks.refusal(call, pending.reason):
             again = asking.decision(self.session, call, pending, again=True)
             self._raise(call, again, pending.digest)
             return
@@ -150,6 +154,9 @@ class Batch:
             if self.session.services.journal.was_refused(run.id, task.id if task else None, pending.digest):
                 words = "denied: a person said no to this very call before; do not try it again"
                 self._finish(call, results.rejected(words), None)
+                return
+            if refusal := self._hooks.refusal(call, pending.reason):
+                self._finish(call, results.denied(refusal), None)
                 return
         with self.session.lock:
             self._gated[call.id] = result
@@ -166,7 +173,7 @@ class Batch:
                     self._raise(call, asking.question(self.session, call, result), None)
                 elif room <= 0:
                     words = "quota: too many calls of this project wait for a person already"
-                    self._finish(call, Result("denied", words, True, "quota", ("denied",)), None)
+                    self._finish(call, results.denied(words, code="quota"), None)
                 else:
                     room -= 1
                     self._decide(call, result.pending)
@@ -197,6 +204,7 @@ class Batch:
 
     def _finish(self, call: Call, result: Result, signal: SignalRecord | None) -> None:
         """Records an outcome; what is not pure is written at once, unless the batch ends with it anyway."""
+        self._hooks.finished(call, result)
         with self.session.lock:
             if signal is not None:
                 self.session.use(signal) if signal.execution == "none" else None
@@ -219,18 +227,22 @@ class Batch:
                 self.session.use(signal, "started")
             self._keep(call, "started", digest=checked.digest, signal_id=signal.id if signal else None)
             self._flush()
+            if self.session.lost is not None:
+                raise SkillError("cancelled", f"nothing was done: {self.session.lost.message}")
 
     def _flush(self) -> None:
-        """Writes what the batch has so far; calls that are announced and not done are named, so as to be so once."""
+        """Writes what the batch has so far; calls that are announced and not done are named, so as to be so once.
+
+        A write that is refused ends this worker's part in the run: the loop raises it when the batch has come to rest.
+        """
         for call in self.calls:
             if call.id not in self.session.calls:
                 self._keep(call, "announced")
         try:
             self.session.save(numbered=False)
-        except (LeaseStale, Refused) as error:
+        except (Refused, Unavailable) as error:
             self.session.stopped.set()
             self.session.lost = error
-            raise SkillError("cancelled", f"nothing was done: {error.message}") from None
 
     def _keep(
         self,
@@ -251,7 +263,7 @@ class Batch:
                 step=self.session.steps,
                 position=call.position,
                 name=call.name,
-                input=call.args,
+                input=self._hooks.input(call),
                 status=status,  # type: ignore[arg-type]
                 digest=digest or (before.digest if before else None),
                 signal_id=signal_id or (before.signal_id if before else None),
@@ -278,17 +290,22 @@ class Batch:
         return known is not None and known.status == "done"
 
     def _must_approve(self, call: Call) -> bool:
-        return self.node.approve is not None and call.name in self.node.approve.tools
+        return call.name in self._approved
 
     def _context(self, call: Call, signal: SignalRecord | None) -> SkillContext:
         return contexts.of_call(
-            self.session, call, signal, allowed=self._allowed, begin=lambda checked: self._begin(call, checked, signal)
+            self.session,
+            call,
+            signal,
+            allowed=self._allowed,
+            hooks=self._hooks,
+            begin=lambda checked: self._begin(call, checked, signal),
         )
 
     def _forced(self, call: Call, about: SkillContext) -> Pending | None:
         """What a decision about this call would show, whatever its gate says; None when its input is no good."""
         try:
-            checked = self.session.tools.registry.check(call.name, call.args, about)
+            checked = self.session.tools.registry.check(call.name, self._hooks.input(call), about)
         except SkillError:
             return None
         reason = self.node.approve.reason if self.node.approve else None

@@ -39,7 +39,7 @@ def read(session: Session, node: ToolCall) -> list[Call]:
         free = bool(given) and given not in session.call_ids and given not in taken
         call_id = given if mine or free else f"{session.record.id}:{session.node_id}:{session.steps}:{position}"
         taken.add(call_id)
-        calls.append(Call(call_id, _name(session, one["name"]), one.get("args", {}), position, held=mine))
+        calls.append(Call(call_id, session.tools.named(one["name"]), one.get("args", {}), position, held=mine))
     return calls
 
 
@@ -88,8 +88,3 @@ def _held(session: Session) -> set[str]:
         if message["role"] == "assistant" and message.get("kind") != "note":
             return {call["id"] for call in message.get("toolCalls") or []}
     return set()
-
-
-def _name(session: Session, name: str) -> str:
-    known = session.tools.registry.find(name)
-    return known.name if known else name

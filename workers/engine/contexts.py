@@ -13,6 +13,7 @@ from workers.engine import budget
 from workers.engine.calls import Call
 from workers.engine.control import QueueKeys
 from workers.engine.session import Session
+from workers.engine.toolhooks import ToolHooks
 
 
 def allowed(session: Session, node: ToolCall) -> frozenset[str]:
@@ -31,6 +32,7 @@ def of_call(
     signal: SignalRecord | None,
     *,
     allowed: frozenset[str],
+    hooks: ToolHooks,
     begin: Callable[[Checked], None],
 ) -> SkillContext:
     """The context of a call.
@@ -56,6 +58,8 @@ def of_call(
         cancelled=session.stopped.is_set,
         now_ms=session.services.now_ms,
         emit=lambda kind, data: _emit(session, kind, data),
+        revise=lambda checked: hooks.revise(call, checked),
+        review=lambda checked, result: hooks.review(call, checked, result),
         begin=begin,
     )
 

@@ -4,6 +4,7 @@ from orchestrator.records import Checkpoint, Ending, Event, RunRecord
 from registry.base import Json
 from registry.errors import RunFailure
 from registry.jsontext import compact
+from workers.engine import hooks
 from workers.engine.history import close_open_calls
 from workers.engine.services import Services
 from workers.engine.session import Session, clip
@@ -20,6 +21,7 @@ def complete(session: Session, output: Json) -> None:
     if session.is_team_run and not _says_something(value) and len(missing) == len(_deliverables(session)):
         raise RunFailure("empty_output", "the agent ended without an answer and without a file")
     close_open_calls(session)
+    hooks.ended(session, "completed")
     session.emit("output", output=output, text=clip(value if isinstance(value, str) else compact(value), 16_000))
     session.emit(
         "run.completed",
@@ -39,6 +41,8 @@ def complete(session: Session, output: Json) -> None:
 def fail(session: Session, failure: RunFailure) -> None:
     """Ends the run as failed; the event names code, message and node."""
     close_open_calls(session)
+    if failure.code != "poison":  # what took its workers down may have been a hook
+        hooks.ended(session, "failed", code=failure.code)
     session.emit("run.failed", code=failure.code, message=failure.message, **failure.data)
     error = {"code": failure.code, "message": failure.message, "node": session.node_id, **failure.data}
     brief: dict[str, Json] = {"code": failure.code, "message": failure.message}
@@ -52,6 +56,7 @@ def fail(session: Session, failure: RunFailure) -> None:
 def cancel(session: Session, reason: str, *, code: str | None = None) -> None:
     """Ends the run as cancelled by a person's answer."""
     close_open_calls(session)
+    hooks.ended(session, "cancelled", code=code)
     session.emit("run.cancelled", reason=reason, code=code)
     session.save(ending=Ending("cancelled", error={"code": code or "cancelled", "message": reason}))
     session.status, session.code = "cancelled", code

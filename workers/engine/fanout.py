@@ -12,11 +12,14 @@ from registry.base import Json
 from registry.errors import RunFailure
 from registry.graph import expressions
 from registry.graph.expressions import ExpressionError, evaluate_value
+from workers.engine import hooks
 from workers.engine.outcome import Parked
 from workers.engine.session import Session
 
 #: Keys of a child's output that a note to the model leaves out.
 UNTOLD = ("reasoning", "usage")
+#: Errors of children that were never made.
+NEVER_BEGAN = ("spawn_target_missing", "agent_invalid")
 
 
 def listed(session: Session, mark: Json) -> Json:
@@ -55,10 +58,24 @@ def park(session: Session, children: list[ChildRecord], *, sequential: bool, tim
         sequential=sequential,
         children=children,
     )
+    for child in children:
+        if child.result is None:
+            _brief(session, child)
     session.memo["fanout"] = {"step": session.steps, "at": session.services.now_ms()}
     session.children = children
     due = None if timeout_ms is None else max(1, round(timeout_ms))
     return Parked(Park("waiting", "children", due_in_ms=due), fanout)
+
+
+def close(session: Session) -> None:
+    """The results are taken: the fan-out is over."""
+    for child in session.children:
+        error = (child.result or {}).get("error") or {}
+        if error.get("code") not in NEVER_BEGAN:
+            facts = {"subagentRunId": child.id, "index": child.position, "status": child.status}
+            hooks.subagent_stop(session, child.agent_id, **facts)
+    session.children = []
+    session.memo.pop("fanout", None)
 
 
 def open_children(session: Session) -> list[ChildRecord]:
@@ -78,6 +95,13 @@ def tell(session: Session, words: str, results: list[dict[str, Json]]) -> None:
     """The note with which a model learns what its children brought."""
     told = json.dumps([_told(r) for r in results], ensure_ascii=False, separators=(",", ":"))
     session.append({"role": "assistant", "kind": "note", "content": f"{words}: {told}"})
+
+
+def _brief(session: Session, child: ChildRecord) -> None:
+    facts = {"subagentRunId": child.id, "index": child.position, "kind": child.kind, "input": child.input}
+    words = hooks.subagent_start(session, child.agent_id, **facts)
+    if words is not None:
+        child.state[hooks.BRIEFING] = words
 
 
 def _told(value: Json) -> Json:

@@ -26,7 +26,7 @@ from registry.graph.model import (
     Wait,
     Yield,
 )
-from workers.engine import budget, closing, ending
+from workers.engine import budget, closing, ending, hooks
 from workers.engine.nodes import generate, handoff, interrupt, mapping, plain, spawn, start, tools, wait
 from workers.engine.outcome import Done, Outcome, Parked, Yielded
 from workers.engine.services import Services
@@ -75,6 +75,8 @@ def _walk(session: Session) -> None:
     try:
         if session.record.checkpoint == 0 and not session.begun:
             _begin(session)
+        else:
+            hooks.session_start(session, "resume")
         question = budget.answered(session)
         if question is not None and not _continue(session, question):
             return
@@ -99,6 +101,7 @@ def _begin(session: Session) -> None:
     if faults:
         raise RunFailure("agent_invalid", "; ".join(faults)[:4000])
     session.begun = True
+    hooks.session_start(session, "startup")
     carried = dict(session.state)
     try:
         only_input = Slots(input=session.input)
@@ -107,10 +110,12 @@ def _begin(session: Session) -> None:
         raise RunFailure(error.code, error.message) from None
     for key, value in (initial | carried).items():
         session.write(key, value)
+    start.take_briefing(session)
     if session.record.kind == "item":
         # The map made its first message; `$input` is the parent's.
         given = session.input
         session.input = session.pending.input = given["parent"]
+        hooks.prompt(session, given["text"], "parent")
         session.append({"role": "user", "content": given["text"], "origin": "parent"}, history="messages")
     else:
         session.node_id = session.graph.start_id
@@ -138,6 +143,7 @@ def _step(session: Session) -> bool:
     handler = HANDLERS.get(type(node))
     if handler is None:
         raise RunFailure("agent_invalid", f"node {node_id!r}: {node.type} cannot be executed by this release")
+    hooks.node_start(session, node.type)
     outcome = handler(session, node)
     if session.lost is not None:
         raise session.lost
@@ -145,16 +151,20 @@ def _step(session: Session) -> bool:
         _park(session, outcome)
         return False
     if isinstance(outcome, Yielded):
-        session.steps += 1
-        session.emit("node.completed", type=node.type, step=session.steps)
+        _complete(session, node)
         ending.complete(session, outcome.output)
         return False
     return _leave(session, node_id, node, outcome)
 
 
-def _leave(session: Session, node_id: str, node: Any, done: Done) -> bool:
+def _complete(session: Session, node: Any) -> None:
+    hooks.node_end(session, node.type)
     session.steps += 1
     session.emit("node.completed", type=node.type, step=session.steps)
+
+
+def _leave(session: Session, node_id: str, node: Any, done: Done) -> bool:
+    _complete(session, node)
     session.calls = {}
     session.record.resumed_by = None
     if not done.resumed and not isinstance(node, Goto):
@@ -177,6 +187,7 @@ def _leave(session: Session, node_id: str, node: Any, done: Done) -> bool:
 def _park(session: Session, parked: Parked) -> None:
     park = parked.park
     until = None if park.due_in_ms is None else session.services.now_ms() + park.due_in_ms
+    hooks.session_end(session, park.status)
     session.emit("run.parked", status=park.status, on=park.waiting_on, until=until)
     session.save(park=park, fanout=parked.fanout)
     session.status, session.parked = park.status, park

@@ -41,6 +41,11 @@ def of(result: SkillResult) -> Result:
     return Result("error", f"{result.code}: {result.error}", True, result.code, (), result.duration_ms)
 
 
+def denied(words: str, *, code: str = "denied") -> Result:
+    """It may not run, and nobody is asked."""
+    return Result("denied", words, True, code, ("denied",))
+
+
 def rejected(words: str) -> Result:
     """A person said no, or nobody answered: not an error, and terminal for this call."""
     return Result("rejected", words, False, "denied", ("skipped", "denied"))

@@ -27,6 +27,11 @@ class Toolset:
         self.names = frozenset(skill.name for skill in self.registry)
         self.history_keys = _history_keys(agent)
 
+    def named(self, name: str) -> str:
+        """The name calls are stored under, of a dotted or a wire name."""
+        known = self.registry.find(name)
+        return known.name if known else name
+
     def offered(self, node: Generate | None) -> frozenset[str]:
         """The names a model call of this node offers; unknown names in `tools` are invisible, not errors."""
         if node is None or node.tools is None:

@@ -26,6 +26,7 @@ def hand_off(session: Session, node: Handoff) -> Done:
     session.remove("handoffAgentId")
     session.emit("agent.handoff", **{"from": before.id, "agentId": target.id})
     session.become(AgentDefinition.model_validate(target.definition))
+    session.record.definition_digest = target.digest
     session.pending.speaker = (target.id, target.name, target.digest, target.definition)
     words = f"{before.name} handed over to {target.name}, who speaks from here on."
     session.append({"role": "assistant", "kind": "note", "content": words})

@@ -149,8 +149,7 @@ def _cut(output: Json, chars: int) -> Json:
 def _finish(session: Session, node: Map, results: list[dict[str, Json]], *, timed_out: bool, queued: bool) -> Done:
     failed = sum("error" in r for r in results)
     session.emit("map.completed", ok=len(results) - failed, failed=failed, timedOut=timed_out)
-    session.children = []
-    session.memo.pop("fanout", None)
+    fanout.close(session)
     session.output, session.output_ref = {"results": results}, None
     if results:
         fanout.tell(session, "Map results", results)

@@ -121,8 +121,7 @@ def _gone(child: ChildRecord) -> dict[str, Json]:
 
 
 def _finish(session: Session, node: Spawn, results: list[dict[str, Json]]) -> Done:
-    session.children = []
-    session.memo.pop("fanout", None)
+    fanout.close(session)
     session.output, session.output_ref = {"results": results}, None
     if results:
         fanout.tell(session, "Spawn results", results)
