@@ -35,7 +35,7 @@ def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int)
             stale.add((checkpoint.run_id, checkpoint.fence))
     if good:
         append(connection, good)
-        lines = {c.run_id: [*c.events, *children.cancel(connection, c.cancel)] for c in good}
+        lines = {c.run_id: [*c.events, *children.cancel(connection, c.run_id, c.cancel)] for c in good}
         seal(connection, good, lines)
     return stale
 
@@ -64,12 +64,12 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     by = "answer" if waits.signal_ids and signals.any_closed(connection, waits.signal_ids) else None
     if checkpoint.fanout is not None:
         children.write(connection, checkpoint.run_id, checkpoint.fanout)
-    elif waits.waiting_on == "children" and children.none_open(connection, checkpoint.run_id):
+    if waits.waiting_on == "children" and children.none_open(connection, checkpoint.run_id):
         by = "children"
     if by is not None:
         connection.execute(update(runs).where(runs.c.id == checkpoint.run_id).values(queued(by)))
     again = by is not None
-    lines = [*checkpoint.events, *children.cancel(connection, checkpoint.cancel)]
+    lines = [*checkpoint.events, *children.cancel(connection, checkpoint.run_id, checkpoint.cancel)]
     if task is not None:
         lines += _task_moved(connection, task, "queued" if again else waits.status)
     ready = take(connection, _projects_of(connection, [checkpoint.run_id])[checkpoint.run_id])

@@ -6,7 +6,7 @@ Rows decide when the parent goes on; chords and messages only make it sooner. Lo
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, select, update
 
 from orchestrator.records import UNSET, ChildRecord, Ending, Event, Fanout
 from orchestrator.states import RUN_ENDED
@@ -102,23 +102,37 @@ def ended(connection: Connection, parent_id: str, child_id: str, ending: Ending)
         _next(connection, parent_id, child.parent_step)
 
 
-def cancel(connection: Connection, run_ids: Sequence[str]) -> list[Event]:
-    """Ends these runs and everything below them; their workers lose the fence and stop."""
+def cancel(connection: Connection, parent_id: str, run_ids: Sequence[str]) -> list[Event]:
+    """Ends these children of a run and everything below them; their workers lose the fence and stop.
+
+    What they spent so far is the parent's, as if they had ended.
+    """
     lines: list[Event] = []
     level = list(run_ids)
     while level:
+        open_ones = (runs.c.id.in_(level), runs.c.status.not_in(sorted(RUN_ENDED)))
+        connection.execute(select(runs.c.id).where(*open_ones).order_by(runs.c.id).with_for_update())
         gone = connection.execute(
             update(runs)
-            .where(runs.c.id.in_(level), runs.c.status.not_in(sorted(RUN_ENDED)))
+            .where(*open_ones)
             .values(status="cancelled", fence=runs.c.fence + 1, due_at=None, waiting_on=None, ended_at=now_ms())
-            .returning(runs.c.id, runs.c.task_id, runs.c.agent_id)
+            .returning(runs.c.id, runs.c.task_id, runs.c.agent_id, runs.c.cost_micro, runs.c.cost_incomplete)
         ).all()
+        _pay(connection, parent_id, gone)
         lines += [Event("run.cancelled", {"reason": "its parent goes on"}, r.task_id, r.id, r.agent_id) for r in gone]
         lines += signals.close_of_run(connection, [r.id for r in gone], cancelled=True)
         money.release(connection, [r.id for r in gone])
         below = select(runs.c.id).where(runs.c.parent_id.in_(level), runs.c.status.not_in(sorted(RUN_ENDED)))
         level = list(connection.execute(below.order_by(runs.c.id)).scalars())
     return lines
+
+
+def _pay(connection: Connection, parent_id: str, gone: Sequence[Row[Any]]) -> None:
+    values: dict[str, Any] = {"cost_micro": runs.c.cost_micro + sum(r.cost_micro for r in gone)}
+    if any(r.cost_incomplete for r in gone):
+        values["cost_incomplete"] = True
+    if any(r.cost_micro or r.cost_incomplete for r in gone):
+        connection.execute(update(runs).where(runs.c.id == parent_id).values(values))
 
 
 def _next(connection: Connection, parent_id: str, step: int) -> None:

@@ -67,12 +67,15 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
         .where(tasks.c.project_id == project_id, tasks.c.status.not_in(sorted(TASK_ENDED)))
         .values(status="cancelled", reason=reason, ended_at=now_ms())
     )
+    live = (runs.c.project_id == project_id, runs.c.status.not_in(sorted(RUN_ENDED)))
+    connection.execute(select(runs.c.id).where(*live).order_by(runs.c.id).with_for_update())
     ended = connection.execute(
         update(runs)
-        .where(runs.c.project_id == project_id, runs.c.status.not_in(sorted(RUN_ENDED)))
+        .where(*live)
         .values(status="cancelled", fence=runs.c.fence + 1, due_at=None, waiting_on=None, ended_at=now_ms())
-        .returning(runs.c.id, runs.c.task_id, runs.c.agent_id)
+        .returning(runs.c.id, runs.c.task_id, runs.c.agent_id, runs.c.cost_micro, runs.c.cost_incomplete)
     ).all()
+    _book(connection, project_id, ended)
     connection.execute(
         update(projects)
         .where(projects.c.id == project_id)
@@ -84,3 +87,14 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
     money.release(connection, [row.id for row in ended])
     events.append(connection, project_id, lines)
     return True
+
+
+def _book(connection: Connection, project_id: str, ended: Sequence[Row[Any]]) -> None:
+    """What cancelled runs had spent stays spent: it is added to their tasks and the project."""
+    for row in ended:
+        if not (row.cost_micro or row.cost_incomplete):
+            continue
+        for table, key in ((projects, project_id), (tasks, row.task_id)):
+            incomplete = {"cost_incomplete": True} if row.cost_incomplete else {}
+            values = {"cost_micro": table.c.cost_micro + row.cost_micro} | incomplete
+            connection.execute(update(table).where(table.c.id == key).values(values))

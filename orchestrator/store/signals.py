@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, insert, or_, select, update
 
 from orchestrator.records import Event, SignalRecord, Wake
-from orchestrator.states import SIGNAL_OF_PARK
+from orchestrator.states import RUN_ENDED, SIGNAL_OF_PARK
 from orchestrator.store import wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.events import append as append_events
@@ -62,7 +62,7 @@ def answer(connection: Connection, signal_id: str, payload: Json, *, rejected: b
         .values(status="answered", answer=payload, rejected=rejected, answered_by=by, answered_at=now_ms())
     ).rowcount
     if not won:
-        raise _lost(get(connection, signal_id))
+        raise _lost(connection, get(connection, signal_id))
     ready = _requeue(connection, found, "answer")
     data = {"signalId": signal_id, "payload": payload, "rejected": rejected, "by": by}
     _tell(connection, found, "signal.answered", data)
@@ -77,15 +77,19 @@ def expire_due(connection: Connection, limit: int) -> list[Answered]:
         .order_by(signals.c.expires_at)
         .limit(limit)
     )
-    closed = []
-    for found in connection.execute(due).all():
-        if found.run_id is not None:
-            connection.execute(select(runs.c.id).where(runs.c.id == found.run_id).with_for_update())
-        mine = update(signals).where(signals.c.id == found.id, signals.c.status == "open").values(status="expired")
+    closed, lines = [], []
+    over = connection.execute(due).all()
+    waiting = sorted({found.run_id for found in over if found.run_id is not None})
+    connection.execute(select(runs.c.id).where(runs.c.id.in_(waiting)).order_by(runs.c.id).with_for_update())
+    for found in over:
+        mine = update(signals).where(signals.c.id == found.id, signals.c.status == "open")
+        mine = mine.values(status="expired", rejected=found.kind == "decision")  # silence counts as a no
         if connection.execute(mine).rowcount:
             ready = _requeue(connection, found, "answer")
-            _tell(connection, found, "signal.expired", {"signalId": found.id})
+            lines.append((found, {"signalId": found.id}))
             closed.append(Answered(found.id, found.owner_id, found.project_id, ready))
+    for found, data in sorted(lines, key=lambda line: line[0].project_id or ""):  # the counters last, in one order
+        _tell(connection, found, "signal.expired", data)
     return closed
 
 
@@ -149,10 +153,13 @@ def of_run(connection: Connection, run_id: str) -> dict[str, SignalRecord]:
 
 
 def was_refused(connection: Connection, task_id: str | None, run_id: str, digest: str) -> bool:
-    """Whether a person said no to this very call before: in the same task, or for a run without one in the same run."""
+    """Whether a person said no to this very call before, by words or by silence until the end of its time: in the same
+    task, or for a run without one in the same run. A question that was closed with its run was refused by nobody.
+    """
     scope = signals.c.task_id == task_id if task_id else signals.c.run_id == run_id
-    said_no = or_(signals.c.rejected, signals.c.status == "expired")
-    query = select(signals.c.id).where(scope, signals.c.digest == digest, signals.c.kind == "decision", said_no)
+    query = select(signals.c.id).where(
+        scope, signals.c.digest == digest, signals.c.kind == "decision", signals.c.rejected
+    )
     return connection.execute(query.limit(1)).first() is not None
 
 
@@ -228,11 +235,14 @@ def _tell(connection: Connection, found: Row[Any], kind: str, data: dict[str, Js
     append_events(connection, found.project_id, [line])
 
 
-def _lost(row: Row[Any]) -> Refused:
+def _lost(connection: Connection, row: Row[Any]) -> Refused:
     if row.status == "answered":
         words = "no" if row.rejected else "yes" if row.kind == "decision" else "an answer"
         return Refused(f"signal {row.id} already has {words}, from {row.answered_by}", code="already_answered")
-    return Refused(f"signal {row.id} is closed: its time is over or its run has ended", code="run_ended")
+    status = connection.execute(select(runs.c.status).where(runs.c.id == row.run_id)).scalar()
+    if status in RUN_ENDED:
+        return Refused(f"signal {row.id} is closed: its run is {status}", code="run_ended")
+    return Refused(f"signal {row.id} is closed: nobody answered in time", code="already_answered")
 
 
 def _row(r: SignalRecord) -> dict[str, Any]:
