@@ -1,7 +1,6 @@
-"""A process that owns a stack until it is told to end: `python -m tests.stack_owner HOME sleeper|deaf`.
+"""A process that owns a stack until it is told to end: `python -m tests.stack_owner HOME KIND`.
 
-Its two workers are shells that sleep behind a sleeping child, or that do not listen to SIGTERM, so that the tests see
-the stack and nothing else.
+Its two workers are sleeping programs, so that the tests see the stack and nothing else.
 """
 
 import sys
@@ -11,8 +10,11 @@ from orchestrator.local import EmbeddedStack
 from orchestrator.settings import Settings
 from orchestrator.stack.stopping import Stopped, StopSignals
 
-SLEEPER = ["/bin/sh", "-c", "sleep 1000 & wait"]
-DEAF = ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]
+WORKERS = {
+    "plain": ["sleep", "1000"],
+    "parent": ["/bin/sh", "-c", "sleep 1000 & wait"],
+    "deaf": ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"],
+}
 
 
 def main() -> None:
@@ -20,7 +22,7 @@ def main() -> None:
     stack = EmbeddedStack(
         settings,
         workers=2,
-        worker_command=lambda _name: DEAF if sys.argv[2] == "deaf" else SLEEPER,
+        worker_command=lambda _name: WORKERS[sys.argv[2]],
         flower=False,
         say=lambda text: print(text, flush=True),
     )

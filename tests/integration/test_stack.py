@@ -18,7 +18,7 @@ from orchestrator.local import EmbeddedStack
 from orchestrator.settings import Settings
 from orchestrator.stack.redis_server import answers
 from registry.errors import Refused
-from tests.stack_owner import SLEEPER
+from tests.stack_owner import WORKERS
 from tests.support import alive, eventually
 
 
@@ -52,7 +52,7 @@ class Owner:
 def owner() -> Iterator[Callable[..., Owner]]:
     started: list[Owner] = []
 
-    def start(home: Path, workers: str = "sleeper") -> Owner:
+    def start(home: Path, workers: str = "plain") -> Owner:
         started.append(Owner(home, workers))
         return started[-1]
 
@@ -86,7 +86,7 @@ def test_other_processes_find_a_running_stack_through_the_settings(owner, home) 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_stack_that_is_asked_to_end_leaves_nothing_running(owner, home, number) -> None:
-    stack = owner(home)
+    stack = owner(home, "parent")
     stack.said("up")
     pids = eventually(lambda: len(stack.pids) == 5 and stack.pids)  # redis, two workers, their children
 
@@ -113,11 +113,11 @@ def test_a_second_signal_ends_at_once_what_takes_its_time(owner, home) -> None:
 def test_a_stack_whose_owner_is_killed_leaves_nothing_running(owner, home) -> None:
     stack = owner(home)
     stack.said("up")
-    direct = {child.pid for child in psutil.Process(stack.process.pid).children()}
+    pids = eventually(lambda: len(stack.pids) == 3 and stack.pids)  # redis and two workers
 
     stack.end(signal.SIGKILL)
 
-    eventually(lambda: not any(alive(pid) for pid in direct))
+    eventually(lambda: not any(alive(pid) for pid in pids))
 
 
 def test_a_new_stack_starts_where_one_was_killed(owner, home) -> None:
@@ -160,7 +160,7 @@ def test_a_redis_that_dies_comes_back_at_its_address(owner, home) -> None:
 
 def a_stack(home: Path, said: list[str], **changed: Any) -> EmbeddedStack:
     settings = settings_of(home, **changed)
-    return EmbeddedStack(settings, workers=0, worker_command=lambda _: SLEEPER, flower=True, say=said.append)
+    return EmbeddedStack(settings, workers=0, worker_command=lambda _: WORKERS["plain"], flower=True, say=said.append)
 
 
 def get(url: str, method: str = "GET", **headers: str) -> tuple[int, Any]:
