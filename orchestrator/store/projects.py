@@ -73,7 +73,7 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
         update(runs)
         .where(*live)
         .values(status="cancelled", fence=runs.c.fence + 1, due_at=None, waiting_on=None, ended_at=now_ms())
-        .returning(runs.c.id, runs.c.task_id, runs.c.agent_id, runs.c.cost_micro, runs.c.cost_incomplete)
+        .returning(runs)
     ).all()
     _book(connection, project_id, ended)
     connection.execute(
@@ -90,7 +90,9 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
 
 
 def _book(connection: Connection, project_id: str, ended: Sequence[Row[Any]]) -> None:
-    """What cancelled runs had spent stays spent: it is added to their tasks and the project."""
+    """What cancelled runs had spent stays spent, and their attempts were attempts: tasks and project keep both."""
+    roots = [row.task_id for row in ended if row.kind == "root"]
+    connection.execute(update(tasks).where(tasks.c.id.in_(roots)).values(attempt=tasks.c.attempt + 1))
     for row in ended:
         if not (row.cost_micro or row.cost_incomplete):
             continue
