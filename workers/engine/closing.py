@@ -7,6 +7,7 @@ from workers.engine import ending
 from workers.engine.history import close_open_calls
 from workers.engine.nodes import generate
 from workers.engine.session import Session
+from workers.engine.thinking import Held
 from workers.models.model import ModelFault
 
 
@@ -22,7 +23,7 @@ def end(session: Session, failure: RunFailure) -> None:
     except (RunFailure, ModelFault) as error:
         ending.fail(session, RunFailure("budget_exceeded", f"{failure.message}; {error.message}", **failure.data))
         return
-    except generate.Held:  # money is short or taken: no report
+    except Held:  # money is short or taken: no report
         ending.fail(session, failure)
         return
     if said is None:

@@ -1,11 +1,23 @@
 """What the model is told beside the history: the system text, and notes that are said once and not stored."""
 
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from registry.base import Json
 from registry.graph.expressions import render
 from registry.graph.model import Generate
-from workers.engine import budget
+from registry.permissions import Gate
+from workers.engine import budget, hooks
 from workers.engine.session import Session
+from workers.models.messages import tagged
 
-CUT = "\n[... cut]"
+CUT: Final = "\n[... cut]"
+CLOSING: Final = (
+    "This was your last turn with tools. Answer now in plain words: what you did, what is left, and the files you "
+    "wrote."
+)
+#: What a gate that is no plain yes means for a call.
+_GATES: Final[dict[Gate, str]] = {"ask": "Calls that wait for a person's yes", "deny": "Calls that are not allowed"}
 
 
 def system(session: Session, node: Generate) -> str:
@@ -16,14 +28,31 @@ def system(session: Session, node: Generate) -> str:
     return text if len(text) <= most else text[: most - len(CUT)] + CUT
 
 
-def notes(session: Session, *, closing: bool) -> list[dict[str, str]]:
+def notes(session: Session, offered: Iterable[str], *, closing: bool) -> list[dict[str, Json]]:
     """The trailing user message of tagged notes; empty when there is nothing to say."""
-    said = []
-    if closing:
-        said.append(
-            '<note kind="closing">This was your last turn with tools. Answer now in plain words: what you did, '
-            "what is left, and the files you wrote.</note>"
-        )
-    elif left := budget.note(session):
-        said.append(f'<note kind="budget">{left}</note>')
+    said = [tagged("note", text, kind=kind) for kind, text in _notes(session, offered, closing=closing)]
     return [{"role": "user", "content": "\n".join(said)}] if said else []
+
+
+def _notes(session: Session, offered: Iterable[str], *, closing: bool) -> Iterator[tuple[str, str]]:
+    if closing:
+        yield "closing", CLOSING
+    elif left := budget.note(session):
+        yield "budget", left
+    if rights := _rights(session, offered):
+        yield "permissions", rights
+    for text in hooks.told(session):
+        yield "hook", text
+
+
+def _rights(session: Session, offered: Iterable[str]) -> str:
+    """Which of the offered tools will not simply run, so that a plan can reckon with it."""
+    found: dict[Gate, list[str]] = {"ask": [], "deny": []}
+    names = frozenset(offered)
+    for skill in session.tools.registry:
+        if skill.name not in names or callable(skill.operations):  # those depend on the input
+            continue
+        gate = session.policy.judge(skill.operations).gate
+        if gate != "allow":
+            found[gate].append(skill.wire_name)
+    return " ".join(f"{words}: {', '.join(found[gate])}." for gate, words in _GATES.items() if found[gate])

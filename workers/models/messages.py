@@ -31,10 +31,11 @@ def wire_id(call_id: Json) -> str:
     return "call_" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
-def tagged(tag: str, content: str) -> str:
+def tagged(tag: str, content: str, *, kind: str | None = None) -> str:
     """Words of ours inside the conversation; nothing in them can close the tag."""
     inside = re.sub(rf"</(?=\s*{tag})", "<\\/", content, flags=re.IGNORECASE)
-    return f"<{tag}>\n{inside}\n</{tag}>"
+    opened = tag if kind is None else f'{tag} kind="{kind}"'
+    return f"<{opened}>\n{inside}\n</{tag}>"
 
 
 def _message(row: dict[str, Json]) -> dict[str, Json]:

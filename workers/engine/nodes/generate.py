@@ -1,7 +1,6 @@
 """`llm:generate`: one model call, one assistant message."""
 
 import json
-from collections.abc import Iterable
 
 import jsonschema
 import referencing
@@ -10,26 +9,19 @@ from orchestrator.records import UNSET, Park
 from registry.base import Json
 from registry.errors import RunFailure
 from registry.graph import expressions
-from registry.graph.model import Generate, ModelRef
+from registry.graph.model import Generate
 from registry.ids import new_id
-from workers.engine import money, prompts, restore
+from workers.engine import prompts, restore, thinking
 from workers.engine.history import open_calls
 from workers.engine.outcome import Done, Outcome, Parked
 from workers.engine.session import Session
+from workers.engine.thinking import Held
 from workers.models.model import ModelFault, Reply, Request, Situation, ToolCall
 
 #: Milliseconds a run waits after a model that keeps failing: the quick retries are the client's.
 BACKOFFS_MS = (30_000, 120_000, 600_000)
 #: Keys of `$output` a structured answer cannot take.
 RESERVED = ("finishReason", "text", "toolCalls")
-
-
-class Held(Exception):
-    """Control flow: the call waits for money, or for a person who has to allow more."""
-
-    def __init__(self, park: Park) -> None:
-        super().__init__(park.waiting_on)
-        self.park = park
 
 
 def generate(session: Session, node: Generate) -> Outcome:
@@ -97,47 +89,24 @@ def _refuse_open_calls(session: Session, history: list[dict[str, Json]]) -> None
         raise RunFailure("missing_tool_results", words)
 
 
-def _ask(session: Session, node: Generate, key: str, *, closing: bool, extra: Iterable[Json] = ()) -> Reply:
-    """One call; its tokens and money count whatever comes of the answer."""
-    model, fallback = _models(session, node)
+def _ask(session: Session, node: Generate, key: str, *, closing: bool) -> Reply:
+    """One call with what the node says, the history and the notes."""
+    model, fallback = thinking.models(session, node)
     names = frozenset() if closing else session.tools.offered(node)
     request = Request(
         tier=session.agent.tier,
         model=model,
         fallback=fallback,
-        generation=_generation(session, node),
+        generation=thinking.generation(session, node),
         system=prompts.system(session, node),
-        messages=[*_history(session, key), *extra, *prompts.notes(session, closing=closing)],
+        messages=[*_history(session, key), *prompts.notes(session, names, closing=closing)],
         tools=session.tools.described(names, session.limits.tools_per_request),
         output=node.output,
         timeout_s=session.services.model_timeout_s,
         cancelled=session.stopped.is_set,
         situation=_situation(session, closing=closing),
     )
-    client = session.services.model(session.record)
-    # The same call after a crash has the same key, and finds what it had reserved.
-    call_key = f"{session.steps}:{session.turns}"
-    park = money.reserve(session, call_key, client.worst_micro(request))
-    if park is not None:
-        raise Held(park)
-    reply = client.generate(request)
-    session.turns += 1
-    session.tokens += reply.usage.total
-    money.book(session, call_key, reply.cost_micro)
-    session.emit(
-        "think",
-        model=reply.model,
-        text=(reply.reasoning or "")[:16_000],
-        toolCount=len(request.tools),
-        finishReason=reply.finish_reason,
-        usage=reply.usage.to_json(),
-        costUsd=None if reply.cost_micro is None else reply.cost_micro / 1_000_000,
-        costIncomplete=True if reply.cost_micro is None else None,
-        durationMs=reply.duration_ms,
-        closing=True if closing else None,
-        standIn=True if reply.stand_in else None,
-    )
-    return reply
+    return thinking.ask(session, request)
 
 
 def _say(session: Session, key: str, reply: Reply, *, closing: bool) -> dict[str, Json]:
@@ -207,27 +176,6 @@ def _failed(session: Session, fault: ModelFault) -> Parked:
         wait = max(wait, round(fault.retry_after * 1000))
     session.backoffs += 1
     return Parked(Park("waiting", "backoff", due_in_ms=wait))
-
-
-def _models(session: Session, node: Generate) -> tuple[str | None, tuple[str, ...]]:
-    chosen = node.model if node.model is not None else session.agent.model
-    return _name(session, chosen), tuple(n for ref in session.agent.fallback if (n := _name(session, ref)))
-
-
-def _name(session: Session, ref: str | ModelRef | None) -> str | None:
-    """A model's name behind an alias of the definition."""
-    if isinstance(ref, str) and ref in session.agent.models:
-        ref = session.agent.models[ref]
-    return ref.model if isinstance(ref, ModelRef) else ref
-
-
-def _generation(session: Session, node: Generate) -> dict[str, Json]:
-    chosen = node.model if node.model is not None else session.agent.model
-    merged = session.agent.generation.to_json()
-    if isinstance(chosen, ModelRef):
-        merged |= chosen.generation.to_json() if chosen.generation else {}
-        merged |= {"effort": chosen.effort} if chosen.effort else {}
-    return merged
 
 
 def _situation(session: Session, *, closing: bool) -> Situation:
