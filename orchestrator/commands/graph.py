@@ -1,4 +1,4 @@
-"""graph eval, graph validate: the graph language without a run (spec: engine 22)."""
+"""graph eval, graph validate, graph draw: the graph language without a run (spec: engine 22)."""
 
 import sys
 from pathlib import Path
@@ -59,6 +59,35 @@ def validate(
         _print(findings)
     if any(finding.severity == "error" for finding in findings):
         raise typer.Exit(1)
+
+
+@app.command()
+def draw(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An agent definition or a preset, JSON or YAML.")],
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Where to; else standard output.")] = None,
+) -> None:
+    """Draw the graph of an agent as SVG; one without a graph runs, and shows, the default loop."""
+    from orchestrator.commands.files import read_data
+    from registry.graph.drawing.svg import draw as drawn
+    from registry.graph.validation import parse_agent
+
+    definition = read_data(file)
+    if isinstance(definition, dict) and "id" not in definition:
+        definition = {"id": file.stem, **definition}  # in a preset the file's name is the id
+    agent, findings = parse_agent(definition)
+    if agent is None:
+        for finding in findings:
+            note(_one_line(str(finding)))
+        raise typer.Exit(1)
+    picture = drawn(agent)
+    if out is None:
+        say(picture.rstrip())
+        return
+    try:
+        out.write_text(picture, encoding="ascii")
+    except OSError as error:
+        fault = Fault(str(out), "unwritable", f"cannot be written: {error.strerror}")
+        raise WrongUse(str(fault), code=fault.code, faults=[fault]) from None
 
 
 def _slots(file: Path | None) -> "Slots":
