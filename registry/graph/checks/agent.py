@@ -7,6 +7,7 @@ from registry.base import Json
 from registry.graph.checks.draft import Draft, is_integer, is_positive, is_texts, record
 from registry.graph.checks.shape import hint, many, text
 from registry.graph.findings import Findings, listed, quoted, shown
+from registry.hooks import MatcherFault, matcher
 
 #: The events a hook may be bound to (spec: engine 11).
 HOOK_EVENTS: Final = (
@@ -130,6 +131,7 @@ def _hook(hook: dict[str, Json], path: str, found: Findings) -> None:
     if event not in HOOK_EVENTS:
         close = found.nearest(event, HOOK_EVENTS) if isinstance(event, str) else ""
         found.add("hook_shape", path, f"event {shown(event)} is none of the run's events{close}")
+    _matcher(hook.get("matcher"), path, found)
     kinds = [key for key in _HANDLERS if isinstance(handler, dict) and key in handler]
     if not isinstance(handler, dict) or len(kinds) != 1:
         found.add("hook_shape", path, f"a handler is one of {', '.join(_HANDLERS)}, found {_given(handler)}")
@@ -139,6 +141,13 @@ def _hook(hook: dict[str, Json], path: str, found: Findings) -> None:
         if key not in _HANDLERS and not str(key).startswith("x-"):
             message = f"unknown field {quoted(str(key))}{hint(found, key, list(_HANDLERS))}"
             found.add("unknown_field", f"{path}.handler.{key}", message)
+
+
+def _matcher(written: Json, path: str, found: Findings) -> None:
+    try:
+        matcher(written if isinstance(written, str) else None)
+    except MatcherFault as fault:
+        found.add("hook_shape", path, f"matcher {shown(written)} is {fault}")
 
 
 def _given(handler: Json) -> str:

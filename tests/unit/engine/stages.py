@@ -5,6 +5,7 @@ from typing import Any
 
 from orchestrator.records import TaskFacts
 from orchestrator.settings import Limits
+from registry.graph.validation import validate
 from registry.packs import PACKS
 from workers.engine.inprocess import Stage, read_script, stage
 from workers.models.model import Reply, Request
@@ -51,6 +52,7 @@ def play(
     **script: Any,
 ) -> Played:
     """Plays an agent against scripted turns; a text is a turn that says it, a list one that makes these calls."""
+    assert not [finding for finding in validate(definition) if finding.severity == "error"]
     ready = stage(definition, read_script(script), PACKS, limits or Limits())
     model = Recorder([turn(each) for each in turns])
     ready.services.model = lambda _run: model
