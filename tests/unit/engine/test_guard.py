@@ -174,7 +174,7 @@ def test_calls_the_graph_makes_itself_are_no_loop_of_the_model() -> None:
         ],
     }
 
-    run = team([], {"id": "ada", "graph": graph})
+    run = team([], {"id": "ada", "graph": graph, "budget": {"maxSteps": 50}})
 
     assert run.status == "completed"
     assert len(run.events("tool.result")) == 6
