@@ -39,7 +39,8 @@ def draw(agent: AgentDefinition) -> str:
     _paint(inside, whole)
     if foot:
         _text(root, _MARGIN, high - 16, foot, size=10.5, fill=look.MUTED)
-    return tostring(root, encoding="us-ascii", xml_declaration=False).decode() + "\n"
+    written: bytes = tostring(root, encoding="us-ascii", xml_declaration=False)
+    return written.decode() + "\n"
 
 
 def describe(graph: Graph) -> str:
