@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select
 from orchestrator import desk, queue
 from orchestrator.records import Wake
 from orchestrator.settings import Settings
-from orchestrator.store import actions, leases, runs, signals, workers
+from orchestrator.store import actions, leases, runs, signals, stuck, workers
 from orchestrator.store.database import Database, now_ms
 from orchestrator.store.tables import runs as runs_table
 from orchestrator.store.tables import signals as signals_table
@@ -28,6 +28,8 @@ BATCH = 200
 LEASE_MS = 10_000
 #: Seconds between looks whether Redis shows what the rows say.
 DESK_S = 10
+#: Seconds between looks for waits that are over though no move said so.
+STUCK_S = 30
 
 
 @dataclass
@@ -36,13 +38,14 @@ class Repairs:
 
     leases: int = 0
     timers: int = 0
+    stuck: int = 0
     signals: int = 0
     wakes: int = 0
     cards: int = 0
 
     @property
     def any(self) -> bool:
-        return bool(self.leases or self.timers or self.signals or self.wakes or self.cards)
+        return bool(self.leases or self.timers or self.stuck or self.signals or self.wakes or self.cards)
 
 
 class Clock:
@@ -54,6 +57,7 @@ class Clock:
         self._holder = holder
         self._mine_until = 0.0
         self._desk_at = 0.0
+        self._stuck_at = 0.0
 
     def tick(self) -> Repairs:
         """One look; a fault of one kind of repair does not keep the others from running."""
@@ -66,6 +70,9 @@ class Clock:
                     repair(done)
                 except Exception:
                     log.exception("the clock could not repair %s", repair.__name__.strip("_"))
+        if time.monotonic() >= self._stuck_at:
+            self._stuck_at = time.monotonic() + STUCK_S
+            self._stuck(done)
         if time.monotonic() >= self._desk_at:
             self._desk_at = time.monotonic() + DESK_S
             done.cards = desk.refresh(self._settings, self._settings.owner)
@@ -110,6 +117,14 @@ class Clock:
     def _timers(self, done: Repairs) -> None:
         done.timers = len(self._database.write(lambda c: runs.wake_due(c, BATCH)))
         if done.timers:
+            self._send(lambda c: runs.unsent_wakes(c, BATCH))
+
+    def _stuck(self, done: Repairs) -> None:
+        with self._database.read() as connection:
+            if not stuck.find(connection, 1):
+                return
+        done.stuck = len(self._database.write(lambda c: stuck.wake(c, BATCH)))
+        if done.stuck:
             self._send(lambda c: runs.unsent_wakes(c, BATCH))
 
     def _signals(self, done: Repairs) -> None:

@@ -76,14 +76,16 @@ class Runtime:
         claim = self.database.write(lambda c: runs.claim(c, run_id, self.worker_id, self._lease_ms))
         if claim is None:
             return Carried("nothing to do")
+        if claim.claims > self.settings.limits.run_attempts:
+            return Carried(self._poisoned(claim))
         with self.database.read() as connection:
             record = loading.load(connection, run_id, claim.fence)
-        if claim.claims > self.settings.limits.run_attempts:
-            return Carried(self._poisoned(record, claim))
         session = loop.open_session(record, self.services)
         if session is None:
             return Carried("failed")
         with self._lock:
+            if run_id in self._held:  # it was lost here, and claimed again before that thread came back
+                self._held[run_id].stopped.set()
             self._held[run_id] = session
             if self._stop.is_set():  # it began to stop while the run was loaded
                 session.leave.set()
@@ -91,7 +93,8 @@ class Runtime:
             loop.drive(session)
         finally:
             with self._idle:
-                self._held.pop(run_id, None)
+                if self._held.get(run_id) is session:
+                    del self._held[run_id]
                 self._idle.notify_all()
         if session.status == "running" and session.leave.is_set() and not session.stopped.is_set():
             self.database.write(lambda c: runs.release_run(c, run_id, claim.fence))
@@ -111,16 +114,22 @@ class Runtime:
         self.database.write(lambda c: workers.leave(c, self.worker_id))
         return calm
 
-    def _poisoned(self, record: RunRecord, claim: Claim) -> str:
-        """Ends a run that took its worker down too often, before it can do so again."""
+    def _poisoned(self, claim: Claim) -> str:
+        """Ends a run that took its worker down too often, before it can do so again; be it by being read."""
         attempts = claim.claims - 1
         words = f"the run was begun {attempts} times without reaching a checkpoint; its worker died or fell silent"
-        session = loop.open_session(record, self.services)
-        if session is not None:
-            try:
-                ending.fail(session, RunFailure("poison", words, attempts=attempts))
-            except LeaseStale:
-                return "nothing to do"
+        failure = RunFailure("poison", words, attempts=attempts)
+        try:
+            with self.database.read() as connection:
+                record = loading.load(connection, claim.run_id, claim.fence)
+            session = loop.open_session(record, self.services)
+            if session is not None:
+                ending.fail(session, failure)
+        except LeaseStale:
+            return "nothing to do"
+        except Exception:
+            log.exception("run %s cannot be read", claim.run_id)
+            ending.abandon(claim.run_id, claim.fence, self.services, failure)
         return "poison"
 
     def _beat(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, case, func, insert, select, update
 
 from orchestrator.records import Event, Wake
 from orchestrator.states import PROJECT_ENDED
@@ -159,14 +159,14 @@ def release(connection: Connection, worker_id: str, *, refund: bool) -> list[str
 
     `refund`: it stopped in an orderly way, so its claims were no attempts.
     """
-    values = wakes.queued("lease") | ({"claims": runs.c.claims - 1} if refund else {})
+    values = wakes.queued("lease") | ({"claims": _refunded()} if refund else {})
     moved = update(runs).where(runs.c.worker_id == worker_id, runs.c.status == "running")
     return list(connection.execute(moved.values(values).returning(runs.c.id)).scalars())
 
 
 def release_run(connection: Connection, run_id: str, fence: int) -> bool:
     """running -> queued for one run whose worker leaves in an orderly way; its claim was no attempt."""
-    values = wakes.queued("lease") | {"claims": runs.c.claims - 1, "due_at": now_ms()}
+    values = wakes.queued("lease") | {"claims": _refunded(), "due_at": now_ms()}
     mine = update(runs).where(runs.c.id == run_id, runs.c.fence == fence, runs.c.status == "running")
     return connection.execute(mine.values(values)).rowcount == 1
 
@@ -188,6 +188,11 @@ def wake_due(connection: Connection, limit: int) -> list[str]:
             .values(wakes.queued(_by(row.waiting_on)))
         )
     return [row.id for row in rows]
+
+
+def _refunded() -> Any:
+    """One claim less; a checkpoint may have cleared them already."""
+    return case((runs.c.claims > 0, runs.c.claims - 1), else_=0)
 
 
 def _by(waiting_on: str) -> str:

@@ -41,7 +41,7 @@ def retry(connection: Connection, task_id: str) -> list[Wake]:
 
 
 def _open_skipped(connection: Connection, project_id: str, task_id: str) -> list[str]:
-    """skipped -> pending for what is below a task and barred by nothing else; its open dependencies are counted anew."""
+    """skipped -> pending for what is below a task and barred by nothing else, its dependencies counted anew."""
     status = _statuses(connection, project_id) | {task_id: "queued"}
     after = _links(connection, list(status))
     opened = _reach(after, task_id) & {one for one, is_now in status.items() if is_now == "skipped"}

@@ -132,7 +132,7 @@ class Batch:
         if said in ("approved", "answered"):
             self._invoke(call, signal)
         else:
-            self.session.use(signal, "none" if signal.status == "expired" else "succeeded")
+            self.session.use(signal)
             self._finish(call, results.rejected(asking.why_not(signal)), None)
 
     def _after_crash(self, call: Call, known: CallRecord) -> None:

@@ -65,6 +65,7 @@ def cancel(session: Session, reason: str, *, code: str | None = None) -> None:
 def refuse(record: RunRecord, services: Services, message: str) -> None:
     """Fails a run whose definition cannot even be read, at 0 steps."""
     data: dict[str, Json] = {"code": "agent_invalid", "message": message[:4000]}
+    brought: dict[str, Json] | None = {"output": None, "error": data} if record.parent_id else None
     services.journal.save(
         Checkpoint(
             record.id,
@@ -72,7 +73,20 @@ def refuse(record: RunRecord, services: Services, message: str) -> None:
             trace_id=record.project_id or "",
             owner_id=record.owner_id,
             events=[Event("run.failed", data, record.task.id if record.task else None, record.id, record.agent_id)],
-            ending=Ending("failed", error=data),
+            ending=Ending("failed", error=data, result=brought),
+        )
+    )
+
+
+def abandon(run_id: str, fence: int, services: Services, failure: RunFailure) -> None:
+    """Fails a claimed run of which nothing can be read: its rows are not as this release writes them."""
+    error: dict[str, Json] = {"code": failure.code, "message": failure.message, **failure.data}
+    services.journal.save(
+        Checkpoint(
+            run_id,
+            fence,
+            events=[Event("run.failed", error, run_id=run_id)],
+            ending=Ending("failed", error=error, result={"output": None, "error": error}),
         )
     )
 
