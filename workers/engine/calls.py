@@ -85,6 +85,6 @@ def _evaluate(session: Session, value: Json) -> Json:
 def _held(session: Session) -> set[str]:
     """Ids of calls that the latest assistant message of the history holds."""
     for message in reversed(session.state.get(session.last_history) or []):
-        if message["role"] == "assistant" and message.get("kind") != "note":
+        if message["role"] == "assistant" and message.get("kind") not in ("note", "compaction"):
             return {call["id"] for call in message.get("toolCalls") or []}
     return set()

@@ -89,6 +89,8 @@ class Session:
         self.output: Json = restore.output(record)
         self.output_ref: Json = record.output_ref
         self.last_history = record.messages[-1].history if record.messages else "messages"
+        #: Every history it has rows in: after a handoff also those that the speaker of today does not use.
+        self._histories = {message.history for message in record.messages}
         #: The results of its tool calls so far, in the order they reached the model.
         self.results = [restore.tool_result(m.body) for m in record.messages if m.body["role"] == "tool"]
         #: Whether this agent's `core:start` has taken the input.
@@ -154,6 +156,7 @@ class Session:
             self.history(key).append(body)
             self.pending.messages.append(MessageRecord(self.messages, key, body))
             self.last_history = key
+            self._histories.add(key)
             self.call_ids.update(call["id"] for call in body.get("toolCalls") or [])
             if body["role"] == "tool":
                 self.results.append(restore.tool_result(body))
@@ -311,7 +314,7 @@ class Session:
         self._dirty, self._removed = set(), set()
 
     def _without_histories(self, values: dict[str, Json]) -> dict[str, Json]:
-        return {key: value for key, value in values.items() if key not in self.tools.history_keys}
+        return {key: value for key, value in values.items() if key not in self.tools.history_keys | self._histories}
 
     def _fresh(self) -> Checkpoint:
         return Checkpoint(

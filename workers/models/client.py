@@ -61,6 +61,14 @@ class OpenAIClient:
         known = [cost for cost in costs if cost is not None]
         return max(known) if len(known) == len(costs) else None
 
+    def context_tokens(self, request: Request) -> int | None:
+        """Tokens of the context of the model asked first, as the settings say.
+
+        Raises:
+            ModelFault: `model_unresolved`.
+        """
+        return tiers.resolve(self._settings, request.tier, request.model, request.fallback)[0].context_tokens
+
     def _patiently(self, endpoint: Endpoint, request: Request, deadline: Deadline) -> Reply:
         """One model, with quick retries of what may pass."""
         wait = FIRST_WAIT_S

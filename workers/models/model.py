@@ -149,6 +149,10 @@ class ModelClient(Protocol):
         """Micro-USD the call may cost at most; 0: nothing, None: the price is unknown."""
         ...
 
+    def context_tokens(self, request: Request) -> int | None:
+        """Tokens the context of the model that would answer first holds; None: unknown."""
+        ...
+
     def generate(self, request: Request) -> Reply:
         """One answer.
 

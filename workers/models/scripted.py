@@ -63,6 +63,10 @@ class ScriptedModel:
         """Nothing: no money is spent here."""
         return 0
 
+    def context_tokens(self, request: Request) -> int | None:
+        """Unknown: nothing is ever too long here."""
+        return None
+
     def _next(self) -> Turn:
         with self._lock:
             if self._used >= len(self._turns):

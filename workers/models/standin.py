@@ -48,6 +48,10 @@ class StandIn:
         """Nothing: no money is spent here."""
         return 0
 
+    def context_tokens(self, request: Request) -> int | None:
+        """Unknown: nothing is ever too long here."""
+        return None
+
 
 def _script(situation: Situation) -> Mapping[str, Json]:
     return situation.script if isinstance(situation.script, Mapping) else {}

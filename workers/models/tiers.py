@@ -36,6 +36,8 @@ class Endpoint:
     #: USD per million tokens; None: ask the price library.
     input_price: Decimal | None = None
     output_price: Decimal | None = None
+    #: Tokens of its context; None: unknown.
+    context_tokens: int | None = None
 
 
 def resolve(settings: Settings, tier: str, model: str | None = None, fallback: tuple[str, ...] = ()) -> list[Endpoint]:
@@ -84,6 +86,7 @@ def _endpoint(settings: Settings, model: Model) -> Endpoint:
         max_tokens=model.max_tokens,
         input_price=model.input_price,
         output_price=model.output_price,
+        context_tokens=model.context_tokens,
     )
 
 

@@ -11,7 +11,8 @@ from registry.errors import RunFailure
 from registry.graph import expressions
 from registry.graph.model import Generate
 from registry.ids import new_id
-from workers.engine import prompts, restore, thinking
+from workers.engine import compaction, prompts, restore, thinking
+from workers.engine.compaction import View
 from workers.engine.history import open_calls
 from workers.engine.outcome import Done, Outcome, Parked
 from workers.engine.session import Session
@@ -90,23 +91,30 @@ def _refuse_open_calls(session: Session, history: list[dict[str, Json]]) -> None
 
 
 def _ask(session: Session, node: Generate, key: str, *, closing: bool) -> Reply:
-    """One call with what the node says, the history and the notes."""
+    """One call with what the node says, the history and the notes; a history that is too long is summed up first."""
+    seen, request = _request(session, node, key, closing=closing)
+    if compaction.due(session, seen, request) and compaction.sum_up(session, node, key, seen, request):
+        _, request = _request(session, node, key, closing=closing)
+    return thinking.ask(session, request)
+
+
+def _request(session: Session, node: Generate, key: str, *, closing: bool) -> tuple[View, Request]:
+    seen = compaction.view(_history(session, key))
     model, fallback = thinking.models(session, node)
     names = frozenset() if closing else session.tools.offered(node)
-    request = Request(
+    return seen, Request(
         tier=session.agent.tier,
         model=model,
         fallback=fallback,
         generation=thinking.generation(session, node),
-        system=prompts.system(session, node),
-        messages=[*_history(session, key), *prompts.notes(session, names, closing=closing)],
+        system=prompts.system(session, node, seen.summary),
+        messages=[*seen.messages, *prompts.notes(session, names, closing=closing)],
         tools=session.tools.described(names, session.limits.tools_per_request),
         output=node.output,
         timeout_s=session.services.model_timeout_s,
         cancelled=session.stopped.is_set,
         situation=_situation(session, closing=closing),
     )
-    return thinking.ask(session, request)
 
 
 def _say(session: Session, key: str, reply: Reply, *, closing: bool) -> dict[str, Json]:
