@@ -5,7 +5,7 @@ RUN = $(VENV)/.ready
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test quick lint types format lock lock-check clean
+.PHONY: help run up test quick lint types format pictures lock lock-check clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ types: $(DEV) ## mypy in strict mode
 format: $(DEV) ## Put the code in shape
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+pictures: $(RUN) ## Draw the pictures of docs/graphs.md anew
+	@$(BIN)/python docs/draw.py
 
 lock: ## Write the lock files anew (ARGS=--upgrade moves the pins; needs uv)
 	@deploy/lock $(ARGS)

@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import fsum
 
 from registry.graph.drawing.shapes import Box, Link, Point
 
@@ -110,7 +111,7 @@ def build(boxes: Sequence[Box], links: Sequence[Link]) -> Net:
 
 
 def _reach(links: Sequence[Link], loops: Sequence[int]) -> float:
-    return sum(LOOP_REACH + (label[0] if (label := links[place].label) else 0) for place in loops)
+    return fsum(LOOP_REACH + (label[0] if (label := links[place].label) else 0) for place in loops)
 
 
 def _closing(count: int, ends: Sequence[tuple[int, int]]) -> set[int]:

@@ -6,6 +6,7 @@ Nobody measures fonts here: widths are those of common sans-serif and monospaced
 import re
 import unicodedata
 from collections.abc import Sequence
+from math import fsum
 from typing import Final
 
 #: Share of the font size that a character of a monospaced face takes.
@@ -29,7 +30,8 @@ def width(text: str, size: float, *, mono: bool = False, bold: bool = False) -> 
     """How wide a text gets at a font size."""
     if text.isascii() and mono:
         return len(text) * size * MONO
-    return sum(_share(c, mono=mono) for c in text) * size * (1.07 if bold else 1.0)
+    # Exact, so that every release of Python gives the same picture.
+    return fsum(_share(c, mono=mono) for c in text) * size * (1.07 if bold else 1.0)
 
 
 def _share(character: str, *, mono: bool) -> float:
