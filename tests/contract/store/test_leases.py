@@ -90,7 +90,7 @@ def test_a_run_that_cannot_even_be_read_ends_as_poison_too(world: World, runtime
     world.set(t.definitions, digest(BODY), body="no object")
     for run_id in (plan.run("a"), child):
         for _ in range(3):
-            with pytest.raises(Exception, match=""):
+            with pytest.raises(ValueError, match="dictionary"):
                 runtime.carry(run_id)
             dead(world, run_id)
 
