@@ -1,8 +1,8 @@
-"""What a person may do to work under way: cancel a project, try a task again. Rows first, wake-ups after."""
+"""What a person may do to work under way: cancel, try again, fork, wake. Rows first, wake-ups after."""
 
 from orchestrator import desk, events, queue
 from orchestrator.settings import Settings
-from orchestrator.store import projects, tasks
+from orchestrator.store import forks, projects, runs, tasks
 from orchestrator.store.database import get_database
 from registry.errors import Refused
 
@@ -28,3 +28,24 @@ def retry(settings: Settings, task_id: str, *, by: str) -> None:
     """
     ready = get_database(settings).write(lambda c: tasks.retry(c, task_id))
     queue.send(settings, ready)
+
+
+def fork(settings: Settings, run_id: str, seq: int, *, by: str) -> str:
+    """Runs the task of an ended run again from the run's last checkpoint up to an event; returns the new run's id.
+
+    Raises:
+        Refused: `unknown_run`, `not_root`, `task_running`, `unknown_checkpoint`.
+    """
+    new_id, project_id, ready = get_database(settings).write(lambda c: forks.fork(c, run_id, seq))
+    queue.send(settings, ready)
+    events.publish(settings, project_id, 0)
+    return new_id
+
+
+def wake(settings: Settings, run_id: str, *, by: str) -> None:
+    """Ends the sleep of a run before its time.
+
+    Raises:
+        Refused: `unknown_run`, `run_ended`, `not_sleeping`.
+    """
+    queue.send(settings, get_database(settings).write(lambda c: runs.wake(c, run_id)))

@@ -4,7 +4,7 @@ import re
 
 from sqlalchemy import ColumnElement, Connection, Table, select
 
-from orchestrator.store.tables import projects, signals, tasks
+from orchestrator.store.tables import projects, runs, signals, tasks
 from registry.errors import Refused
 
 #: Characters of an id that may stand for it. Ids begin with their time, so a shorter beginning names many rows.
@@ -26,6 +26,12 @@ def task_id(connection: Connection, given: str, owner: str) -> str:
     """The whole id of a task in one of the owner's projects (`unknown_task`, `ambiguous_id`)."""
     own = tasks.c.project_id.in_(select(projects.c.id).where(projects.c.owner_id == owner))
     return _one(connection, tasks, own, given, "task")
+
+
+def run_id(connection: Connection, given: str, owner: str) -> str:
+    """The whole id of a run in one of the owner's projects (`unknown_run`, `ambiguous_id`)."""
+    own = runs.c.project_id.in_(select(projects.c.id).where(projects.c.owner_id == owner))
+    return _one(connection, runs, own, given, "run")
 
 
 def signal_id(connection: Connection, given: str, owner: str) -> str:

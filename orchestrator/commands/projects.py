@@ -1,4 +1,4 @@
-"""submit, show, list, trace, watch, cancel, retry."""
+"""submit, show, list, trace, watch, cancel, retry, fork."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -170,3 +170,23 @@ def retry(
         task_id = lookup.task_id(connection, task, settings.owner)
     control.retry(settings, task_id, by=settings.owner)
     say(f"{task_id} queued again")
+
+
+@app.command()
+def fork(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A task's own run, ended; `show --json` names them.")],
+    at: Annotated[
+        int, typer.Option(min=1, metavar="SEQ", help="Number of the last event to keep; `trace` shows them.")
+    ],
+) -> None:
+    """Run a task again from a checkpoint of an earlier run; prints the new run's id.
+
+    Messages, state and finished calls up to the checkpoint are kept; files stay as they are.
+    """
+    from orchestrator import control, lookup
+    from orchestrator.settings import get_settings
+
+    settings = get_settings()
+    with looking(settings) as connection:
+        run_id = lookup.run_id(connection, run, settings.owner)
+    say(control.fork(settings, run_id, at, by=settings.owner))

@@ -34,13 +34,21 @@ def list_signals(
 
 @app.command()
 def answer(
-    signal: Annotated[str, typer.Argument(metavar="ID", help="A signal's id, or a beginning of it that no other has.")],
+    signal: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="A signal's id, or a beginning of it that no other has; or a sleeping run's."
+        ),
+    ],
     option: Annotated[str | None, typer.Argument(help='One of its options, as in "Do it" or "No".')] = None,
     payload: Annotated[str | None, typer.Option(help="The answer as JSON instead; null rejects.")] = None,
 ) -> None:
-    """Answer a signal, once."""
-    if (option is None) == (payload is None):
+    """Answer a signal, once; or, with a run's id alone, end the run's sleep."""
+    if option is not None and payload is not None:
         raise WrongUse('give an option such as "Do it" or --payload JSON, and not both', code="answer_shape")
+    if option is None and payload is None:
+        _wake(signal)
+        return
     given = {"option": option} if payload is None else {"payload": _parsed(payload)}
     from orchestrator import lookup
     from orchestrator.settings import get_settings
@@ -51,6 +59,25 @@ def answer(
         signal_id = lookup.signal_id(connection, signal, settings.owner)
     settle(settings, signal_id, **given, by=settings.owner)
     say(f"{signal_id} answered")
+
+
+def _wake(given: str) -> None:
+    """An id without an answer means a run that sleeps; a signal needs an answer."""
+    from orchestrator import control, lookup
+    from orchestrator.settings import get_settings
+    from registry.errors import Refused
+
+    settings = get_settings()
+    with looking(settings) as connection:
+        try:
+            run_id = lookup.run_id(connection, given, settings.owner)
+        except Refused as refused:
+            if refused.code == "unknown_run":
+                words = f'{refused.message}; to answer a signal give an option such as "Do it" or --payload JSON'
+                raise WrongUse(words, code="answer_shape") from None
+            raise
+    control.wake(settings, run_id, by=settings.owner)
+    say(f"{run_id} woken")
 
 
 def _parsed(text: str) -> Json:

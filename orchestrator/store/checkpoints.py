@@ -89,7 +89,7 @@ def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any])
         "window": checkpoint.window,
     }
     if checkpoint.number is not None:
-        changed |= {"checkpoint": checkpoint.number, "node_id": checkpoint.node_id, "claims": 0}
+        changed |= {"checkpoint": checkpoint.number, "node_id": checkpoint.node_id, "claims": 0, "resumed_by": None}
     if checkpoint.cost_micro:
         changed["cost_micro"] = runs.c.cost_micro + checkpoint.cost_micro
     if checkpoint.cost_incomplete:

@@ -7,10 +7,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, case, func, insert, select, update
 
 from orchestrator.records import Event, Wake
-from orchestrator.states import PROJECT_ENDED
+from orchestrator.states import PROJECT_ENDED, RUN_ENDED
 from orchestrator.store import events, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import projects, runs, tasks
+from registry.errors import Refused
 from registry.ids import new_id
 
 #: What a parked run may wait on with a time in `due_at`.
@@ -29,26 +30,31 @@ class Claim:
 
 def make_roots(connection: Connection, ready: Sequence[Row[Any]], project: Row[Any]) -> None:
     """Gives each ready task its root run, `queued`, in the transaction that made it ready."""
-    if not ready:
-        return
-    rows = [
-        {
-            "id": new_id(),
-            "project_id": project.id,
-            "task_id": task.id,
-            "kind": "root",
-            "agent_id": task.agent_id,
-            "agent_name": task.agent_name,
-            "definition_digest": task.definition_digest,
-            "status": "queued",
-            "attempt": task.attempt + 1,
-            "mode": project.mode,
-            "permissions": project.permissions,
-            "approvals": project.approvals,
-            "priority": project.priority,
-        }
-        for task in ready
-    ]
+    if ready:
+        insert_queued(connection, [root(task, project) for task in ready])
+
+
+def root(task: Row[Any], project: Row[Any]) -> dict[str, Any]:
+    """The row of a task's next root run, at its beginning."""
+    return {
+        "id": new_id(),
+        "project_id": project.id,
+        "task_id": task.id,
+        "kind": "root",
+        "agent_id": task.agent_id,
+        "agent_name": task.agent_name,
+        "definition_digest": task.definition_digest,
+        "status": "queued",
+        "attempt": task.attempt + 1,
+        "mode": project.mode,
+        "permissions": project.permissions,
+        "approvals": project.approvals,
+        "priority": project.priority,
+    }
+
+
+def insert_queued(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """Writes new runs that wait for a place."""
     connection.execute(insert(runs).values(created_at=now_ms(), due_at=now_ms() + wakes.UNSENT_MS), rows)
 
 
@@ -116,7 +122,7 @@ def claim(connection: Connection, run_id: str, worker_id: str, lease_ms: int) ->
     shared = {"task_id": found.task_id, "run_id": run_id, "agent_id": row.agent_id}
     if row.resumed_by:
         lines.append(Event("run.resumed", {"by": row.resumed_by}, **shared))
-    if row.resumed_by in (None, "lease"):
+    if row.resumed_by in (None, "lease") or row.claims > 1:
         lines.append(Event("run.started", {"attempt": row.attempt, "depth": found.depth}, **shared))
     events.append(connection, found.project_id, lines)
     return Claim(run_id, row.fence, row.claims)
@@ -151,7 +157,7 @@ def expire_leases(connection: Connection, limit: int) -> list[str]:
         .with_for_update(skip_locked=True)
     )
     moved = update(runs).where(runs.c.id.in_(due.scalar_subquery()), runs.c.status == "running")
-    return list(connection.execute(moved.values(wakes.queued("lease")).returning(runs.c.id)).scalars())
+    return list(connection.execute(moved.values(_taken_back()).returning(runs.c.id)).scalars())
 
 
 def release(connection: Connection, worker_id: str, *, refund: bool) -> list[str]:
@@ -159,16 +165,21 @@ def release(connection: Connection, worker_id: str, *, refund: bool) -> list[str
 
     `refund`: it stopped in an orderly way, so its claims were no attempts.
     """
-    values = wakes.queued("lease") | ({"claims": _refunded()} if refund else {})
+    values = _taken_back() | ({"claims": _refunded()} if refund else {})
     moved = update(runs).where(runs.c.worker_id == worker_id, runs.c.status == "running")
     return list(connection.execute(moved.values(values).returning(runs.c.id)).scalars())
 
 
 def release_run(connection: Connection, run_id: str, fence: int) -> bool:
     """running -> queued for one run whose worker leaves in an orderly way; its claim was no attempt."""
-    values = wakes.queued("lease") | {"claims": _refunded(), "due_at": now_ms()}
+    values = _taken_back() | {"claims": _refunded(), "due_at": now_ms()}
     mine = update(runs).where(runs.c.id == run_id, runs.c.fence == fence, runs.c.status == "running")
     return connection.execute(mine.values(values)).rowcount == 1
+
+
+def _taken_back() -> dict[str, Any]:
+    """The columns of a run whose worker is gone: what a person did to wake it is not lost with the worker."""
+    return wakes.queued("lease") | {"resumed_by": case((runs.c.resumed_by == "answer", "answer"), else_="lease")}
 
 
 def wake_due(connection: Connection, limit: int) -> list[str]:
@@ -188,6 +199,30 @@ def wake_due(connection: Connection, limit: int) -> list[str]:
             .values(wakes.queued(_by(row.waiting_on)))
         )
     return [row.id for row in rows]
+
+
+def wake(connection: Connection, run_id: str) -> list[Wake]:
+    """waiting on its timer -> queued, because a person said so; the run goes on as if its time had come.
+
+    Raises:
+        Refused: `unknown_run`, `run_ended`, `not_sleeping`.
+    """
+    asleep = (runs.c.status == "waiting") & (runs.c.waiting_on == "timer")
+    woken = update(runs).where(runs.c.id == run_id, asleep).values(wakes.queued("answer")).returning(runs.c.project_id)
+    project_id = connection.execute(woken).scalar()
+    if project_id is None:
+        raise _not_asleep(connection, run_id)
+    return wakes.take(connection, project_id)
+
+
+def _not_asleep(connection: Connection, run_id: str) -> Refused:
+    row = connection.execute(select(runs.c.status, runs.c.waiting_on).where(runs.c.id == run_id)).one_or_none()
+    if row is None:
+        return Refused(f"there is no run {run_id}", code="unknown_run")
+    if row.status in RUN_ENDED:
+        return Refused(f"run {run_id} has ended: {row.status}", code="run_ended")
+    waits = f" on its {row.waiting_on}" if row.waiting_on else ""
+    return Refused(f"run {run_id} does not sleep: it is {row.status}{waits}", code="not_sleeping")
 
 
 def _refunded() -> Any:
