@@ -4,14 +4,14 @@ from typing import NoReturn
 
 from orchestrator.cli import application, run
 from orchestrator.commands import graph
-from workers.commands import doctor, graph_run, skills, up, worker
+from workers.commands import doctor, graph_run, plan, skills, up, worker
 
 
 def main() -> NoReturn:
     """Runs the command line of this process."""
     graph.app.add_typer(graph_run.app)
     app = application()
-    for part in (up.app, worker.app, doctor.app):
+    for part in (plan.app, up.app, worker.app, doctor.app):
         app.add_typer(part)
     app.add_typer(skills.app, name="skills")
     run(app)
