@@ -144,6 +144,17 @@ def skills(settings: Settings) -> list[Finding]:
     return [Finding("skills", "ok", f"{len(catalogue.build())} registered")]
 
 
+def presets(settings: Settings) -> list[Finding]:
+    """Reads them as a submit does; a file that was left out is a fault, a preset that waits for a pack is none."""
+    from orchestrator.known import load_presets, registries
+
+    found = load_presets(settings, registries(settings, stand_in=True))
+    ready = sum(not preset.lacks for preset in found.values())
+    remedy = "correct the file, or take it away"
+    bad = [Finding("  left out", "broken", str(fault), remedy) for fault in found.faults]
+    return [Finding("presets", "ok", f"{len(found)} found, {ready} can run with the packs of this release"), *bad]
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
 
@@ -156,6 +167,7 @@ _PROBES: dict[str, Callable[[Settings], list[Finding]]] = {
     "sandbox": sandbox,
     "workspaces": workspaces,
     "skills": skills,
+    "presets": presets,
 }
 _REMEDIES = {
     "database": "look at OFFICINA_DATABASE_URL",

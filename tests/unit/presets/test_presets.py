@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from orchestrator import planning
+from orchestrator.settings import Settings
 from registry.errors import WrongUse
 from registry.graph.default import full_graph, loop_graph
 from registry.graph.validation import PackCard, Registries, parse_agent, validate
 from registry.plans import PlannedTask
 from registry.presets import SHIPPED, Presets, load
+from workers import probes
 
 IDS = ["assistant", "coder", "explorer", "general", "orchestrator", "researcher"]
 MEMORY = ["episodic-memory", "semantic-memory", "knowledge-memory", "pin-memory"]
@@ -243,3 +245,13 @@ def test_a_handoff_to_a_preset_that_cannot_run_here_is_refused_too() -> None:
             [task()], {"desk": desk}, load([SHIPPED], Registries(packs={"core": PackCard(frozenset())}))
         )
     assert refused.value.faults[0].path == "agents.desk.graph.nodes.over.agentId"
+
+
+def test_the_doctor_tells_of_a_file_that_was_left_out(tmp_path: Path) -> None:
+    written(tmp_path, "scout.json")
+    written(tmp_path, "guide.json", tools=["web.search"])
+    head, bad = probes.presets(Settings(presets_root=tmp_path))
+    assert (head.verdict, head.words.split(",")[0]) == ("ok", "7 found")
+    assert bad.verdict == "broken"
+    assert "guide.json" in bad.words
+    assert "tools removed; use packs" in bad.words
