@@ -22,8 +22,8 @@ def fork(connection: Connection, run_id: str, seq: int) -> tuple[str, str, list[
     """Makes the task of an ended run `queued` again, with a root run that goes on from the cut.
 
     The cut is the run's last checkpoint no event of which comes after `seq`; the one it ended with is none, because
-    nothing goes on from an end. Budgets and costs of the new run begin at nothing; steps are counted on, because they
-    name the rows of calls. Questions of the old run stay closed, files stay as they are.
+    nothing goes on from an end. Budget window and costs of the new run begin at nothing; steps and turns are counted
+    on, because they say where a run stands. Questions of the old run stay closed, files stay as they are.
 
     Returns:
         The new run, its project, and the wake-ups to send after the commit.
@@ -85,6 +85,7 @@ def _position(cut: Row[Any]) -> dict[str, Any]:
         "node_id": cut.node_id,
         "checkpoint": cut.number,
         "steps": steps,
+        "turns": cut.counters["turns"],
         "messages": cut.counters["messages"],
         "window": {"steps": steps, "tokens": 0, "runningMs": 0},
     }

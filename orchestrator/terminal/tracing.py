@@ -1,4 +1,4 @@
-"""The trace of a project as lines for people: time, task, agent, kind, words."""
+"""The trace of a project as lines for people: number, time, task, agent, kind, words."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -54,4 +54,4 @@ def line_of(event: Event, names: Names) -> str:
     task = one_line(names.tasks.get(event.task_id or "", ""), 16)
     agent = one_line(names.agents.get(event.agent_id or "", ""), 14)
     label = " (stand-in)" if is_stand_in(event) else ""
-    return f"{time}  {task:<16}  {agent:<14}  {event.kind:<16}  {sentence(event)}{label}".rstrip()
+    return f"{event.seq:>5}  {time}  {task:<16}  {agent:<14}  {event.kind:<16}  {sentence(event)}{label}".rstrip()

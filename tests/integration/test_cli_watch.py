@@ -34,7 +34,7 @@ def test_trace_prints_a_json_line_an_event_or_a_line_for_people(officina: Run, p
     }
     told = officina("trace", project.id, "--after", "1", "--task", "monthly").stdout.splitlines()
     assert len(told) == 2
-    assert re.match(r"09:00:00\.000  monthly +Nadia Kest +think +stand-in.*\(stand-in\)$", told[0])
+    assert re.match(r" +2  09:00:00\.000  monthly +Nadia Kest +think +stand-in.*\(stand-in\)$", told[0])
 
 
 def test_trace_follows_to_the_end_of_the_project(officina: Run, project: Project) -> None:
@@ -63,7 +63,7 @@ def test_watch_without_a_terminal_prints_lines_and_ends_with_the_project(officin
     lines = ended.stdout.splitlines()
     assert "09:00:00  monthly           completed" in lines
     assert "09:00:00  project           completed" in lines
-    assert lines[-1] == "completed: 1 of 6 tasks, 0.0123 USD, 20 s"
+    assert lines[-1] == "completed: 1 of 6 tasks completed, 0.0123 USD, 20 s"
     assert any(line.endswith("/profile.md  1.8 kB") for line in lines)
     assert "\x1b" not in ended.stdout
 

@@ -46,7 +46,12 @@ def worked(world: World, plan: Plan, key: str = "a") -> Claim:
     """A run with three checkpoints: at each a message, a step, and a larger `n` in its state."""
     claim = world.claimed(plan.run(key))
     for number in (1, 2, 3):
-        facts: dict[str, Any] = {"patch": {"set": {"n": number}}, "messages": [message(number)], "steps": number}
+        facts: dict[str, Any] = {
+            "patch": {"set": {"n": number}},
+            "messages": [message(number)],
+            "steps": number,
+            "turns": number,
+        }
         first = {"snapshot": True, "input": "go"} if number == 1 else {}
         world.write(at(claim, number, messages_count=number, memo={"m": number}, **facts, **first))
     return claim
@@ -85,8 +90,8 @@ def test_a_fork_begins_where_the_run_stood_at_the_event(world: World) -> None:
     assert (run.status, run.kind, run.attempt, run.task_id) == ("queued", "root", 2, plan.tasks["a"])
     assert (record.state, record.input, record.memo, record.node_id) == ({"n": 2}, "go", {"m": 2}, "next")
     assert [m.body["content"] for m in record.messages] == ["m1", "m2"]
-    assert (record.checkpoint, record.steps, record.window["steps"]) == (2, 2, 2)
-    assert (record.tokens, record.cost_micro, record.running_ms, record.turns) == (0, 0, 0, 0), "its budget is its own"
+    assert (record.checkpoint, record.steps, record.turns, record.window["steps"]) == (2, 2, 2, 2)
+    assert (record.tokens, record.cost_micro, record.running_ms) == (0, 0, 0), "what it uses is its own"
     assert (plan.status("a"), plan.row.status, plan.row.open_tasks) == ("queued", "running", 1)
     (told,) = [d for d in plan.kinds("task.status") if d.get("reason", "").startswith("forked")]
     assert told == {"status": "queued", "from": "failed", "reason": f"forked from run {claim.run_id} at event {cut}"}
