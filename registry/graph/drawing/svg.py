@@ -17,6 +17,8 @@ from registry.graph.model import Graph
 
 #: Around the drawing; height of the head line and of the line that explains the signs.
 _MARGIN, _HEAD, _FOOT = 24.0, 34.0, 30.0
+#: Room for the title.
+_TITLE = 640.0
 #: Length and half width of the head of an arrow.
 _TIP, _HALF = 9.0, 4.2
 _DASHES: Final = {"item": "2 4", "ignored": "1 4"}
@@ -29,7 +31,7 @@ def draw(agent: AgentDefinition) -> str:
     graph = agent.effective_graph()
     whole = scene.of_graph(graph)
     foot = _legend(whole)
-    title = f"Graph of {texts.plain(agent.name)}"
+    title = texts.cut(f"Graph of {texts.plain(agent.name)}", _TITLE, 14, bold=True)
     heading = texts.width(title, 14, bold=True) + 2 * _MARGIN
     wide = max(whole.layout.width + 2 * _MARGIN, heading, texts.width(foot, 10.5) + 2 * _MARGIN)
     high = whole.layout.height + 2 * _MARGIN + _HEAD + (_FOOT if foot else 0)

@@ -13,6 +13,8 @@ from typing import Final
 MONO: Final = 0.61
 _NARROW: Final = frozenset("ijltfrI1.,:;!|'`()[]{} -/\\\"")
 _WIDE: Final = frozenset("mwMWOQG@%&—…→")
+#: Characters that are looked at: more never fit.
+_LONGEST: Final = 2_000
 #: Where an expression breaks best: before an operator that joins two conditions.
 _JOINT: Final = re.compile(r"\s+(?=&&|\|\|)")
 
@@ -50,9 +52,9 @@ def _share(character: str, *, mono: bool) -> float:
 
 def cut(text: str, room: float, size: float, *, mono: bool = False, bold: bool = False) -> str:
     """The text, or as much of its beginning as fits, with an ellipsis."""
-    if width(text, size, mono=mono, bold=bold) <= room:
+    kept = text[:_LONGEST]
+    if len(kept) == len(text) and width(text, size, mono=mono, bold=bold) <= room:
         return text
-    kept = text
     while kept and width(kept + "…", size, mono=mono, bold=bold) > room:
         kept = kept[: -max(1, len(kept) // 16)]
     return kept.rstrip() + "…"
@@ -60,13 +62,13 @@ def cut(text: str, room: float, size: float, *, mono: bool = False, bold: bool =
 
 def wrap(text: str, room: float, size: float, *, most: int, mono: bool = False) -> list[str]:
     """Lines that fit; at most `most`, the last one cut. Breaks at blanks, and inside a word that is too long."""
-    return _joined(text[:2_000].split(" "), " ", room, size, most=most, mono=mono)
+    return _joined(text[:_LONGEST].split(" "), " ", room, size, most=most, mono=mono)
 
 
 def wrap_expression(text: str, room: float, size: float, *, most: int) -> list[str]:
     """An expression in lines, broken before `&&` and `||` first, then at blanks, then anywhere."""
     lines: list[str] = []
-    for part in _JOINT.split(text[:2_000]):
+    for part in _JOINT.split(text[:_LONGEST]):
         lines += wrap(part, room, size, most=most + 1, mono=True)
         if len(lines) > most:
             return [*lines[: most - 1], cut(lines[most - 1] + "…", room, size, mono=True)]

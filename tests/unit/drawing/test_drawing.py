@@ -1,6 +1,7 @@
 """The picture of an agent's graph: everything in it can be found, and nothing in it is more than text."""
 
 import json
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,17 @@ def test_no_name_breaks_the_picture(name: str, label: str) -> None:
     graph["edges"] = [{"from": "a", "to": "b"}]
     body = {"id": "one", "name": name.encode("utf-8", "ignore").decode(), "graph": graph}
     ElementTree.fromstring(draw(AgentDefinition.model_validate(body)))
+
+
+def test_texts_of_any_length_take_little_room_and_little_time() -> None:
+    graph = json.loads(json.dumps(EVERY))
+    graph["nodes"]["think"]["label"] = "x" * 200_000
+    graph["nodes"]["keep"]["patch"] = {"k" * 200_000: 1}
+    began = time.process_time()
+    root = ElementTree.fromstring(draw(agent(graph, name="y" * 200_000)))
+    assert time.process_time() - began < 5
+    assert float(root.get("width", "")) < 2_000
+    assert max(len(element.text or "") for element in root.iter(SVG + "text")) < 150
 
 
 def test_several_drawings_in_one_page_do_not_share_ids() -> None:
