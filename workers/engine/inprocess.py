@@ -32,7 +32,7 @@ from registry.errors import Fault, Refused, SkillError, WrongUse
 from registry.graph.validation import validate
 from registry.jsontext import digest
 from registry.permissions import Gate, Mode
-from registry.skills.context import SkillContext
+from registry.skills.context import Execution, SkillContext
 from registry.skills.contract import SchemaContract
 from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Effect, Skill
@@ -158,6 +158,7 @@ def stage(definition: dict[str, Json], script: Script, packs: dict[str, tuple[Sk
         journal=journal,
         model=lambda _run: model,
         limits=limits,
+        sandbox=lambda _run: WhenNeeded(),
         extra_tools=[_stub(name, spec) for name, spec in script.tools.items()],
         check_definition=_errors,
         targets=lambda _run: [_target(agent_id, body) for agent_id, body in agents.items()],
@@ -184,6 +185,15 @@ class Stage:
         assert session is not None
         refused = self.conductor.carry_on(session)
         return _report(session, self.journal, refused)
+
+
+class WhenNeeded:
+    """The sandbox of this machine, looked for when a hook is a command: most scripts never do."""
+
+    def execute(self, argv: list[str], **how: Any) -> Execution:
+        from workers.sandbox.process import find_sandbox
+
+        return find_sandbox().execute(argv, **how)
 
 
 class VirtualClock:

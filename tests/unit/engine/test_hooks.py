@@ -429,11 +429,6 @@ def test_a_run_that_fails_stops_too(heard: list[dict[str, Any]]) -> None:
     assert [(e["event"], e.get("code")) for e in heard] == [("Stop", "model_script_exhausted"), ("SessionEnd", None)]
 
 
-def with_sandbox(ready: Stage) -> None:
-    sandbox = find_sandbox()
-    ready.services.sandbox = lambda _run: sandbox
-
-
 def script_hook(event: str, code: str) -> dict[str, Any]:
     return {"event": event, "handler": {"command": ["python3", "-c", code]}}
 
@@ -450,7 +445,6 @@ class TestCommands:
             [SAVE, "Done."],
             permissions={"fs.write": "ask"},
             answers=[{"approved": True}],
-            prepare=with_sandbox,
         )
 
         assert played.report["interrupts"][0]["action"]["input"] == {"path": "save"}
@@ -458,7 +452,7 @@ class TestCommands:
     def test_exit_code_2_refuses_with_what_stands_on_stderr(self) -> None:
         code = "import sys; sys.stderr.write('out of hours'); sys.exit(2)"
 
-        played = run([script_hook("PreToolUse", code)], [SAVE, "Oh."], prepare=with_sandbox)
+        played = run([script_hook("PreToolUse", code)], [SAVE, "Oh."])
 
         assert played.said == ["blocked: a hook refused this call: out of hours"]
 
@@ -476,7 +470,7 @@ class TestCommands:
     def test_a_program_that_fails_has_no_effect(self, code: str, words: str) -> None:
         limits = Limits(hook_timeout_s=1)
 
-        played = run([script_hook("PreToolUse", code)], [SAVE, "Done."], prepare=with_sandbox, limits=limits)
+        played = run([script_hook("PreToolUse", code)], [SAVE, "Done."], limits=limits)
 
         assert words in played.events("hook.failed")[0]["message"]
         assert played.events("tool.result")[0]["outcome"] == "ok"
@@ -485,7 +479,11 @@ class TestCommands:
 def test_a_command_without_a_sandbox_is_never_run_outside_of_one(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
 
-    played = run([{"event": "PreToolUse", "handler": {"command": ["/bin/touch", str(mark)]}}], [SAVE, "Done."])
+    def without(ready: Stage) -> None:
+        ready.services.sandbox = lambda _run: None
+
+    touch = {"event": "PreToolUse", "handler": {"command": ["/bin/touch", str(mark)]}}
+    played = run([touch], [SAVE, "Done."], prepare=without)
 
     assert "no sandbox" in played.events("hook.failed")[0]["message"]
     assert not mark.exists()
