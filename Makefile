@@ -5,7 +5,7 @@ RUN = $(VENV)/.ready
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test quick lint types format pictures lock lock-check clean
+.PHONY: help run up test quick bench lint types format pictures lock lock-check clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -21,6 +21,9 @@ test: $(DEV) lint types ## Lint, types, layers and every test
 
 quick: $(DEV) ## The fast tests only
 	@$(BIN)/pytest -n 2 -m "not slow" tests/unit tests/contract $(ARGS)
+
+bench: $(DEV) ## Measure Officina beside bare Celery (ARGS="W1 --quick")
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 lint: $(DEV) ## Style, and the direction of imports
 	@$(BIN)/ruff check .

@@ -1,0 +1,165 @@
+"""What the workloads run on: Redis, PostgreSQL as it commits by default, two worker processes, and the floor's two."""
+
+import json
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import count
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import floors
+from benchmarks.measure import tell
+from orchestrator import queue
+from orchestrator.producer import submit
+from orchestrator.settings import Settings
+from orchestrator.stack.environment import child_environment
+from orchestrator.stack.processes import Process
+from orchestrator.stack.redis_server import RedisServer
+from orchestrator.states import PROJECT_ENDED
+from orchestrator.store.database import get_database
+from tests import services
+from workers.commands.worker import worker_command
+
+if TYPE_CHECKING:
+    from sqlalchemy import Select
+
+WORKERS = 2
+#: Seconds a piece of work may take before the run is given up.
+PATIENCE_S = 300
+
+
+class Stack:
+    """Services and workers of one run; every method measures on what is warm."""
+
+    def __init__(self, folder: Path, server: str, stopping: ExitStack) -> None:
+        self.folder = folder
+        self._server, self._stopping = server, stopping
+        self._numbers = count(1)
+        self._floor_runs = False
+        self.settings = self.office("office")
+
+    def office(self, name: str, **changed: Any) -> Settings:
+        """A database, a Redis and two workers of its own; `changed` are settings other than the defaults."""
+        home = self.folder / name
+        home.mkdir()
+        url = services.make_database(self._server, name, migrate_from=home)
+        self._stopping.callback(services.close_connections, url)
+        settings = Settings(home=home, database_url=url, broker_url=self._redis(home), _env_file=None, **changed)
+        environment = child_environment(settings)
+        environment |= {f"OFFICINA_{key.upper()}": json.dumps(value) for key, value in changed.items()}
+        logs = [home / f"worker-{number + 1}.log" for number in range(WORKERS)]
+        for log in logs:
+            self._start(worker_command(settings, name=f"{name}-{log.stem}"), log, environment)
+        for log in logs:
+            wait(partial(_says, log, " ready."), 0.02)
+        return settings
+
+    @property
+    def floor(self) -> ModuleType:
+        """The module of the floor's tasks, served by two processes; started when it is asked for."""
+        if not self._floor_runs:
+            self._start_floor()
+            self._floor_runs = True
+        return floors
+
+    def model(self, turns: Sequence[dict[str, Any]]) -> str:
+        """The address of a model server, a process of its own, that answers at once with these turns."""
+        file, log = self.folder / "turns.json", self.folder / "model.log"
+        file.write_text(json.dumps(turns), encoding="utf-8")
+        self._start(
+            [sys.executable, "-m", "tests.stub_model", "--port", "0", "--turns", str(file)], log, {**os.environ}
+        )
+        wait(partial(_says, log, "/v1\n"), 0.02)
+        return log.read_text(encoding="utf-8").strip()
+
+    def wake(self, files: Sequence[Path], settings: Settings | None = None) -> float:
+        """Submits projects while nobody listens, then wakes them; seconds from the first wake-up to the last end."""
+        settings = settings or self.settings
+        silent = settings.model_copy(update={"broker_url": ""})
+        made = [submit(file, settings=silent).project_id for file in files]
+        begun = time.perf_counter()
+        for project_id in made:
+            queue.advance(settings, project_id, "bench")
+        self.ended(made, settings)
+        return time.perf_counter() - begun
+
+    def ended(self, project_ids: Sequence[str], settings: Settings | None = None) -> None:
+        """Waits until these projects have completed.
+
+        Raises:
+            RuntimeError: one of them ended in another way, or took longer than `PATIENCE_S`.
+        """
+        from sqlalchemy import select
+
+        from orchestrator.store.tables import projects
+
+        query = select(projects.c.status).where(projects.c.id.in_(project_ids))
+        wait(lambda: set(self._column(query, settings)) <= PROJECT_ENDED)
+        if (found := set(self._column(query, settings))) != {"completed"}:
+            raise RuntimeError(f"a project of the benchmark ended {', '.join(sorted(found))}")
+
+    def folder_of(self, what: str) -> Path:
+        """A new folder for a project file."""
+        return self.folder / "projects" / f"{what}-{next(self._numbers)}"
+
+    def _column(self, query: "Select[str]", settings: Settings | None) -> list[str]:
+        with get_database(settings or self.settings).read() as connection:
+            return list(connection.execute(query).scalars())
+
+    def _redis(self, home: Path) -> str:
+        """The address of a new Redis server, as the embedded stack starts it."""
+        server = RedisServer(home / "redis")
+        server.take()
+        self._stopping.callback(server.release)
+        self._stopping.callback(server.start().end, 5)
+        return server.url
+
+    def _start(self, command: Sequence[str], log: Path, environment: dict[str, str]) -> None:
+        process = Process(command, log=log, env=environment)
+        self._stopping.callback(process.kill)
+
+    def _start_floor(self) -> None:
+        import psycopg
+
+        url = services.make_database(self._server, "floor").replace("+psycopg", "")
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(floors.TABLES)
+        redis = self._redis(self.folder / "floor")
+        environment = {**os.environ, "FLOOR_REDIS": redis, "FLOOR_DATABASE": url}
+        self._start(floors.worker_command(), self.folder / "floor" / "worker.log", environment)
+        floors.app.conf.update(broker_url=redis, result_backend=redis)
+        for warm in [floors.twenty_steps.delay(f"warm {number}") for number in range(20)]:
+            warm.get(timeout=60)
+
+
+@contextmanager
+def stack() -> Iterator[Stack]:
+    """A stack in a folder of its own, gone at the end."""
+    logging.getLogger("orchestrator.queue").setLevel(logging.ERROR)  # projects submitted on purpose without a broker
+    tell("starting Redis, PostgreSQL and the workers")
+    with ExitStack() as stopping:
+        folder = Path(tempfile.mkdtemp(prefix="officina-bench-"))
+        stopping.callback(shutil.rmtree, folder, ignore_errors=True)
+        postgres = stopping.enter_context(services.postgres())
+        yield Stack(folder, postgres, stopping)
+
+
+def wait(condition: Callable[[], bool], every: float = 0.002) -> None:
+    """Looks often: what is measured here takes milliseconds."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"not done within {PATIENCE_S} s")
+        time.sleep(every)
+
+
+def _says(log: Path, word: str) -> bool:
+    return word in log.read_text(encoding="utf-8", errors="replace")
