@@ -243,6 +243,8 @@ class Checkpoint:
     #: What the engine itself remembers between nodes: the last model node, handoffs, a wait under way.
     memo: dict[str, Json] = field(default_factory=dict)
     fanout: Fanout | None = None
+    #: Questions the run goes on without.
+    close: list[str] = field(default_factory=list)
     #: Children whose time is over: cancelled with everything below them.
     cancel: list[str] = field(default_factory=list)
     #: A handoff: the run goes on as this agent, (id, name, digest, definition).

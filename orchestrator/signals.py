@@ -5,7 +5,7 @@ from typing import Any
 import jsonschema
 import referencing
 
-from orchestrator import desk, events, queue
+from orchestrator import crashpoints, desk, events, queue
 from orchestrator.settings import Settings
 from orchestrator.store import signals
 from orchestrator.store.database import get_database
@@ -37,6 +37,7 @@ def answer(settings: Settings, signal_id: str, *, option: str | None = None, pay
         _check(row.schema, payload)
     rejected = payload is None or (row.kind == "decision" and not _approves(payload))
     done = database.write(lambda c: signals.answer(c, signal_id, payload, rejected=rejected, by=by))
+    crashpoints.reached("answered")
     queue.send(settings, done.wakes)
     if done.act and done.project_id:
         queue.advance(settings, done.project_id, row.title)

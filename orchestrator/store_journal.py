@@ -5,7 +5,7 @@ Wake-ups, followers of the trace and the desk come after the commit: a process t
 
 from collections.abc import Sequence
 
-from orchestrator import desk, events, queue
+from orchestrator import crashpoints, desk, events, queue
 from orchestrator.records import Checkpoint, Limit, Refusal, Usage, Wake
 from orchestrator.settings import Settings
 from orchestrator.store import checkpoints, endings, money, signals
@@ -30,9 +30,11 @@ class StoreJournal:
             ready = self._database.write(lambda c: checkpoints.park(c, checkpoint))
         else:
             self._committer.save(checkpoint)
+        crashpoints.reached(_point(checkpoint))
         made = {child.id for child in checkpoint.fanout.children} if checkpoint.fanout else set()
         queue.send(self._settings, [wake for wake in ready if wake.run_id not in made])
         self._tell(checkpoint)
+        crashpoints.reached("told")
         return [wake for wake in ready if wake.run_id in made]
 
     def was_refused(self, run_id: str, task_id: str | None, digest: str) -> bool:
@@ -66,3 +68,14 @@ class StoreJournal:
         desk.changed(self._settings, checkpoint.owner_id, [signal.id for signal in checkpoint.signals])
         if checkpoint.ending is not None:
             desk.run_ended(self._settings, checkpoint.owner_id, checkpoint.run_id)
+
+
+def _point(checkpoint: Checkpoint) -> str:
+    """The crash point behind this commit."""
+    if checkpoint.ending is not None:
+        return "ended"
+    if checkpoint.park is not None:
+        return "parked"
+    if any(call.status == "started" for call in checkpoint.calls):
+        return "begun"
+    return "noted" if checkpoint.number is None else "checkpoint"

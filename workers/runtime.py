@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from functools import lru_cache
 
+from orchestrator import crashpoints
 from orchestrator.known import load_presets, registries
 from orchestrator.ports.signals import DeskSignals
 from orchestrator.records import RunRecord, Wake
@@ -76,6 +77,7 @@ class Runtime:
         claim = self.database.write(lambda c: runs.claim(c, run_id, self.worker_id, self._lease_ms))
         if claim is None:
             return Carried("nothing to do")
+        crashpoints.reached("claimed")
         if claim.claims > self.settings.limits.run_attempts:
             return Carried(self._poisoned(claim))
         with self.database.read() as connection:

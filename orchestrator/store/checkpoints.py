@@ -35,7 +35,7 @@ def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int)
             stale.add((checkpoint.run_id, checkpoint.fence))
     if good:
         append(connection, good)
-        lines = {c.run_id: [*c.events, *children.cancel(connection, c.run_id, c.cancel)] for c in good}
+        lines = {c.run_id: told(connection, c) for c in good}
         seal(connection, good, lines)
     return stale
 
@@ -69,7 +69,7 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     if by is not None:
         connection.execute(update(runs).where(runs.c.id == checkpoint.run_id).values(queued(by)))
     again = by is not None
-    lines = [*checkpoint.events, *children.cancel(connection, checkpoint.run_id, checkpoint.cancel)]
+    lines = told(connection, checkpoint)
     if task is not None:
         lines += _task_moved(connection, task, "queued" if again else waits.status)
     ready = take(connection, _projects_of(connection, [checkpoint.run_id])[checkpoint.run_id])
@@ -137,6 +137,12 @@ def seal(connection: Connection, batch: Sequence[Checkpoint], lines: Mapping[str
         rows.append(_checkpoint_row(c) | {"event_seq": told[-1].seq if told else ends[projects[c.run_id]]})
     if rows:
         connection.execute(insert(checkpoints).values(at=now_ms()), rows)
+
+
+def told(connection: Connection, checkpoint: Checkpoint) -> list[Event]:
+    """The lines of a checkpoint: its own, and those of what it closes and cancels."""
+    closed = signals.close(connection, checkpoint.close)
+    return [*checkpoint.events, *closed, *children.cancel(connection, checkpoint.run_id, checkpoint.cancel)]
 
 
 def _signals(connection: Connection, checkpoint: Checkpoint) -> None:

@@ -42,8 +42,7 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
         raise LeaseStale("the run was taken over or cancelled before it could end")
     checkpoints.append(connection, [checkpoint])
     money.release(connection, [checkpoint.run_id])
-    lines = [*checkpoint.events, *signals.close_of_run(connection, [checkpoint.run_id])]
-    lines += children.cancel(connection, checkpoint.run_id, checkpoint.cancel)
+    lines = checkpoints.told(connection, checkpoint) + signals.close_of_run(connection, [checkpoint.run_id])
     if task is not None and project.status not in PROJECT_ENDED:
         lines += _close(connection, project, task, checkpoint, ending)
     elif found.kind == "plan" and project.status not in PROJECT_ENDED:
@@ -61,7 +60,7 @@ def _end_child(connection: Connection, checkpoint: Checkpoint, found: Row[Any], 
         raise LeaseStale("the run was taken over or cancelled before it could end")
     checkpoints.append(connection, [checkpoint])
     money.release(connection, [checkpoint.run_id])
-    lines = [*checkpoint.events, *children.cancel(connection, checkpoint.run_id, checkpoint.cancel)]
+    lines = checkpoints.told(connection, checkpoint)
     children.ended(connection, found.parent_id, checkpoint.run_id, ending)
     ready = wakes.take(connection, found.project_id)
     checkpoints.seal(connection, [checkpoint], {checkpoint.run_id: lines})

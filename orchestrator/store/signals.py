@@ -115,6 +115,15 @@ def close_of_run(connection: Connection, run_ids: Sequence[str], *, cancelled: b
     ]
 
 
+def close(connection: Connection, signal_ids: Sequence[str]) -> list[Event]:
+    """open -> expired for questions whose run goes on without an answer."""
+    if not signal_ids:
+        return []
+    mine = update(signals).where(signals.c.id.in_(signal_ids), signals.c.status == "open").values(status="expired")
+    gone = connection.execute(mine.returning(signals.c.id, signals.c.run_id, signals.c.task_id))
+    return [Event("signal.expired", {"signalId": r.id}, task_id=r.task_id, run_id=r.run_id) for r in gone]
+
+
 def consume(connection: Connection, signal_id: str, execution: str) -> None:
     """Uses up an answered grant; whoever comes second finds none.
 

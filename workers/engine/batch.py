@@ -6,6 +6,7 @@ was started and not finished is unknown. Nothing that finished runs twice.
 
 from concurrent.futures import ThreadPoolExecutor
 
+from orchestrator import crashpoints
 from orchestrator.records import CallRecord, SignalRecord
 from registry.base import Json
 from registry.errors import Refused, SkillError, Unavailable
@@ -67,12 +68,15 @@ class Batch:
         for call in self.calls:
             if call.id not in self.session.calls:
                 self._announce(call)
-        todo = [c for c in self.calls if not self._done(c)]
-        if self.sequential:
-            self._one_by_one(todo)
-        else:
-            self._at_once(todo)
-        self._ask(todo)
+        # Again while questions turn out to need no person (refused for want of room, or carried on): in a sequence the
+        # calls behind them have not run yet.
+        while (todo := [c for c in self.calls if not self._done(c)]) and not self.asked and self.session.lost is None:
+            self._gated.clear()
+            if self.sequential:
+                self._one_by_one(todo)
+            else:
+                self._at_once(todo)
+            self._ask(todo)
 
     def entries(self) -> list[dict[str, Json]]:
         """`$output.results`, in call order."""
@@ -120,6 +124,7 @@ class Batch:
             self._gate(call, SkillResult(False, code="approval_required", pending=pending))
             return
         result = self.session.tools.registry.invoke(call.name, self._hooks.input(call), about, authority)
+        crashpoints.reached("acted")
         if result.code == "approval_required":
             self._gate(call, result)
             return
@@ -239,7 +244,7 @@ class Batch:
             if call.id not in self.session.calls:
                 self._keep(call, "announced")
         try:
-            self.session.save(numbered=False)
+            self.session.save(numbered=self.session.moved)
         except (Refused, Unavailable) as error:
             self.session.stopped.set()
             self.session.lost = error

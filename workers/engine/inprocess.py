@@ -88,6 +88,8 @@ class MemoryJournal:
         for event in checkpoint.events:
             event.seq = len(self.events) + 1
             self.events.append(event)
+        for signal_id in checkpoint.close:
+            self.tell("signal.expired", run_id=checkpoint.run_id, signalId=signal_id)
         return []
 
     def was_refused(self, run_id: str, task_id: str | None, digest: str) -> bool:

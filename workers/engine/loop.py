@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from orchestrator.records import RunRecord
+from orchestrator.records import Park, RunRecord
 from registry.agents import AgentDefinition
 from registry.errors import LeaseStale, OfficinaError, Refused, RunFailure, Unavailable
 from registry.graph.edges import choose
@@ -124,7 +124,8 @@ def _begin(session: Session) -> None:
 def _continue(session: Session, question: Any) -> bool:
     """Acts on a budget answer; False when the run ended with it or still waits."""
     if question.status == "open":
-        return True
+        _park(session, Parked(Park("needs_input", "signals", [question.id])))
+        return False
     if question.status == "expired":
         raise RunFailure("signal_expired", "nobody answered the budget question in time")
     if budget.renew(session, question):

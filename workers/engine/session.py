@@ -100,6 +100,7 @@ class Session:
         self.call_ids = {call["id"] for m in record.messages for call in m.body.get("toolCalls") or []}
 
         self._numbers = record.checkpoint
+        self._numbered_steps = record.steps
         self._event_count = 0
         self._running_ms, self._since = record.running_ms, time.monotonic()
         self._booked = (record.steps, record.tokens, record.running_ms)
@@ -252,7 +253,8 @@ class Session:
         """Writes everything pending in one transaction.
 
         Args:
-            numbered: whether the state gets a checkpoint row of its own; small writes in the middle of a node do not.
+            numbered: whether the state gets a checkpoint row of its own; small writes in the middle of a node do not,
+                unless the run has `moved`.
 
         Raises:
             LeaseStale: the run is not ours any more; the caller stops.
@@ -286,6 +288,21 @@ class Session:
         self._booked = (self.steps, self.tokens, self.running_ms)
         return windows, used if windows else (0, 0, 0)
 
+    @property
+    def moved(self) -> bool:
+        """Whether pure nodes were executed since the last checkpoint.
+
+        A write in the middle of a node has to be a checkpoint then, or the run would come back to an earlier place with
+        later counters, and would not find the calls of this step.
+        """
+        return self._numbers == 0 or self.steps != self._numbered_steps
+
+    def close_signal(self, signal: SignalRecord) -> None:
+        """Closes a question the run goes on without, with the next write."""
+        with self.lock:
+            signal.status = "expired"
+            self.pending.close.append(signal.id)
+
     @contextmanager
     def node(self, node_id: str) -> Iterator[None]:
         """Events in here belong to this node."""
@@ -297,6 +314,7 @@ class Session:
 
     def _number(self, pending: Checkpoint) -> None:
         self._numbers += 1
+        self._numbered_steps = self.steps
         pending.number, pending.node_id = self._numbers, self.node_id
         pending.snapshot = self._numbers % SNAPSHOT_EVERY == 1
         if pending.snapshot:

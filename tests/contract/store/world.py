@@ -59,20 +59,36 @@ class World:
     worker: str = "worker-1"
     statements: list[str] = field(default_factory=list)
 
-    def plan(self, after: Mapping[str, Sequence[str]] | None = None, *, cap: int = 32, retries: int = 0) -> Plan:
-        """A project with a task for each key, waiting for the tasks it names."""
+    def plan(
+        self,
+        after: Mapping[str, Sequence[str]] | None = None,
+        *,
+        cap: int = 32,
+        retries: int = 0,
+        agents: Mapping[str, dict[str, Any]] | None = None,
+        **about: Any,
+    ) -> Plan:
+        """A project with a task for each key, waiting for the tasks it names.
+
+        Args:
+            agents: its agents by id, the first of which does the tasks.
+            about: columns of the project.
+        """
         after = after or {"a": []}
-        project_id, key = new_id(), digest(BODY)
+        agents = agents or {"hand": BODY}
+        project_id, key = new_id(), digest(next(iter(agents.values())))
         ids = {name: new_id() for name in after}
         rows = PlanRows(
             team={"id": new_id(), "project_id": project_id, "lead_agent_id": "hand", "member_agent_ids": ["hand"]},
-            members=[self._member(project_id, key)],
+            members=[self._member(project_id, name, body) for name, body in agents.items()],
             tasks=[self._task(project_id, n, name, ids[name], key, retries) for n, name in enumerate(after)],
             depends=[(ids[name], ids[on], n) for name, on_all in after.items() for n, on in enumerate(on_all)],
-            bodies={key: BODY},
+            bodies={digest(body): body for body in agents.values()},
         )
         planner = AgentDefinition.model_validate(BODY)
-        project = self._project(project_id, cap)
+        project = self._project(project_id, cap) | about
+        for row in rows.tasks:
+            row |= {"agent_id": next(iter(agents)), "agent_name": next(iter(agents))}
         self.database.write(lambda c: projects.create(c, project, rows, planner=planner))
         return Plan(self, project_id, ids)
 
@@ -171,16 +187,16 @@ class World:
         }
 
     @staticmethod
-    def _member(project_id: str, body: str) -> dict[str, Any]:
+    def _member(project_id: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
         return {
             "id": new_id(),
             "owner_id": "local",
             "project_id": project_id,
             "being_id": None,
-            "key": "hand",
-            "name": "Hand",
+            "key": name,
+            "name": str(body.get("name", name)),
             "role": "hand",
-            "definition_digest": body,
+            "definition_digest": digest(body),
         }
 
 

@@ -67,6 +67,7 @@ def _at_gate(session: Session, node: Wait, memo: dict[str, Json]) -> Outcome:
         return Parked(Park("needs_input", "signals", [signal.id]))
     if node.on_timeout == "fail":
         raise RunFailure("wait_timeout", f"nobody opened the gate within {node.timeout_ms} ms")
+    session.close_signal(signal)
     return _go_on(session, {"timedOut": True}, by="timer", timed_out=True)
 
 

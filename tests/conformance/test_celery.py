@@ -1,0 +1,94 @@
+"""Some of the cases on real Celery workers with Redis: as they are, and with a worker killed after every checkpoint."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator import queue
+from orchestrator.settings import Settings
+from orchestrator.stack.environment import child_environment
+from orchestrator.stack.processes import Process
+from orchestrator.states import RUN_ENDED
+from tests.conformance.casebook import cases
+from tests.conformance.looking import faults
+from tests.conformance.performance import ROOT, Performance
+from tests.support import eventually
+from workers.commands.worker import worker_command
+
+#: A loop with tools, a gated batch, a spawn, a map, a handoff.
+CASES = ["R15", *(pytest.param(case_id, marks=pytest.mark.slow) for case_id in ("R01", "R11", "R18", "R24"))]
+POINTS = "checkpoint=1,parked=1,ended=1"
+
+
+class Company:
+    """Celery workers that perform one case, one after the other."""
+
+    def __init__(self, settings: Settings, case_id: str, folder: Path) -> None:
+        self.performance = Performance(settings, case_id, folder / "outside")
+        self.deaths = 0
+        self._settings, self._folder = settings, folder
+        self._worker: Process | None = None
+
+    def carry(self, armed: str = "") -> None:
+        """Waits until the run parks or ends; whenever the worker has died there is a new one."""
+        if self._worker is None:
+            self.hire(armed)
+            queue.advance(self._settings, self.performance.plan.id, "a case")
+        eventually(lambda: self._rests(armed), 60, every=0.05)
+
+    def hire(self, armed: str) -> None:
+        command = [
+            "tests.conformance.celery_worker" if word == "workers.commands.child" else word
+            for word in worker_command(self._settings, name=f"case-{self.deaths}", slots=1)
+        ]
+        environment = child_environment(self._settings) | {
+            "PYTHONPATH": str(ROOT),
+            "CASE_ID": self.performance.case_id,
+            "CASE_OUTSIDE": str(self.performance.folder),
+            "OFFICINA_CRASHPOINTS": armed,
+            "OFFICINA_LIMITS__CLOCK_TICK_S": "0.1",
+        }
+        self._worker = Process(command, log=self._folder / f"worker-{self.deaths}.log", env=environment)
+
+    def dismiss(self) -> None:
+        if self._worker is not None:
+            self._worker.kill()
+
+    def _rests(self, armed: str) -> bool:
+        assert self._worker is not None
+        if not self._worker.running:
+            self.deaths += 1
+            self.performance.bury()
+            self.hire(armed)
+            return False
+        run = self.performance.root
+        asleep = run.status == "waiting" and run.waiting_on != "children" and run.due_at != 0
+        return run.status in RUN_ENDED or run.status == "needs_input" or asleep
+
+
+@pytest.fixture
+def company(request: pytest.FixtureRequest, live_settings: Settings, tmp_path: Path) -> Iterator[Company]:
+    made = Company(live_settings, request.node.callspec.params["case_id"], tmp_path)
+    yield made
+    made.dismiss()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case_id", CASES)
+def test_a_case_on_celery(company: Company, case_id: str) -> None:
+    report = company.performance.play(company.carry)
+
+    assert not faults(report, cases("runtime")[case_id]["expect"])
+    assert company.deaths == 0
+
+
+@pytest.mark.parametrize("case_id", CASES)
+def test_a_case_on_celery_with_a_death_after_every_checkpoint(company: Company, case_id: str) -> None:
+    report = company.performance.play(lambda: company.carry(POINTS))
+
+    expect = cases("runtime")[case_id]["expect"]
+    assert not faults(report, {path: want for path, want in expect.items() if "run.started" not in path})
+    effects = [call for call, _ in company.performance.outside.effects]
+    assert len(effects) == len(set(effects))
+    assert company.deaths > 0
