@@ -61,7 +61,6 @@ class Batch:
         #: Tools whose calls ask a person here, by the name that calls go by.
         self._approved = frozenset(map(session.tools.named, node.approve.tools if node.approve else ()))
         self._gated: dict[str, SkillResult] = {}
-        self._flushed = bool(session.calls)
 
     def run(self) -> None:
         """Runs every call that can run now."""
