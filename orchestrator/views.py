@@ -5,12 +5,14 @@ USD; a sum that misses an unknown price says `costIncomplete`.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from orchestrator import trees
 from orchestrator.settings import Settings
-from orchestrator.store.tables import dependencies, files, projects, runs, signals, tasks
+from orchestrator.store.tables import dependencies, files, projects, signals, tasks
 from registry.base import Json
 
 #: Rows one list may have.
@@ -23,12 +25,17 @@ def usd(micro: int) -> float:
 
 
 def project(connection: Connection, project_id: str, settings: Settings) -> dict[str, Json]:
-    """One project with its tasks, runs, files and signals: what `officina show ID --json` prints."""
+    """One project with its tasks, runs, files and signals: what `officina show ID --json` prints.
+
+    `runs` beside the tasks are those that made its plan, where it was planned here.
+    """
     row = connection.execute(select(projects).where(projects.c.id == project_id)).one()
+    runs_of = trees.by_task(connection, project_id)
     return {
         **_project(row),
         "workspace": str(settings.workspaces / row.workspace),
-        "tasks": _tasks(connection, project_id),
+        **_present(runs=runs_of.get(None)),
+        "tasks": _tasks(connection, project_id, runs_of),
         "files": file_list(connection, project_id),
         "signals": signals_of(connection, project_id),
     }
@@ -108,9 +115,8 @@ def _project(row: Any) -> dict[str, Json]:
     }
 
 
-def _tasks(connection: Connection, project_id: str) -> list[Json]:
+def _tasks(connection: Connection, project_id: str, runs_of: Mapping[str | None, list[Json]]) -> list[Json]:
     depends_on = dependencies_by_key(connection, project_id)
-    runs_of = _runs_by_task(connection, project_id)
     rows = select(*_TASK_COLUMNS).where(tasks.c.project_id == project_id).order_by(tasks.c.position, tasks.c.id)
     return [_task(row, depends_on.get(row.key, []), runs_of.get(row.id, [])) for row in connection.execute(rows)]
 
@@ -150,33 +156,6 @@ def _task(row: Any, depends_on: list[str], its_runs: list[Json]) -> dict[str, Js
         "startedAt": row.started_at,
         "endedAt": row.ended_at,
         "runs": its_runs,
-    }
-
-
-def _runs_by_task(connection: Connection, project_id: str) -> dict[str, list[Json]]:
-    """Root runs of each task in the order they were made, children within them."""
-    r = runs.c
-    columns = (r.id, r.parent_id, r.task_id, r.kind, r.status, r.waiting_on, r.error, r.steps, r.attempt)
-    rows = connection.execute(select(*columns).where(r.project_id == project_id).order_by(r.id)).all()
-    made = {row.id: _run(row) for row in rows}
-    roots: dict[str, list[Json]] = defaultdict(list)
-    for row in rows:
-        siblings = made[row.parent_id]["children"] if row.parent_id in made else roots[row.task_id]
-        siblings.append(made[row.id])
-    return roots
-
-
-def _run(row: Any) -> dict[str, Json]:
-    return {
-        "id": row.id,
-        "parentId": row.parent_id,
-        "kind": row.kind,
-        "status": row.status,
-        "on": row.waiting_on,
-        "code": row.error and row.error.get("code"),
-        "steps": row.steps,
-        "attempt": row.attempt,
-        "children": [],
     }
 
 

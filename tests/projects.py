@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from orchestrator import views
 from orchestrator.producer import Submitted, submit
 from orchestrator.records import Event
 from orchestrator.settings import Settings
@@ -52,6 +53,12 @@ class Watched:
     @property
     def runs(self) -> list[Any]:
         return self._rows(select(runs).where(runs.c.project_id == self.id).order_by(runs.c.id))
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What `show --json` prints."""
+        with get_database(self.settings).read() as connection:
+            return views.project(connection, self.id, self.settings)
 
     @property
     def signals(self) -> list[Any]:

@@ -83,8 +83,8 @@ class Project:
             "permissions": {},
             "approvals": "park",
             "priority": 5,
-        }
-        self._insert(runs, self.defaults | row | columns)
+        } | columns
+        self._insert(runs, self.defaults | row)
         return str(row["id"])
 
     def signal(self, key: str, **columns: Any) -> str:

@@ -65,18 +65,20 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
 ) -> None:
     """Status, tasks, costs, files and signals of a project."""
-    from orchestrator import lookup, views
+    from orchestrator import lookup, trees, views
     from orchestrator.settings import get_settings
 
     settings = get_settings()
     with looking(settings) as connection:
-        found = views.project(connection, lookup.project_id(connection, project, settings.owner), settings)
+        project_id = lookup.project_id(connection, project, settings.owner)
+        found = views.project(connection, project_id, settings)
+        fanouts = {} if as_json else trees.under_way(connection, project_id)
     if as_json:
         say_json(found)
         return
     from orchestrator.terminal.pages import print_project
 
-    print_project(found)
+    print_project(found, fanouts)
 
 
 @app.command("list")

@@ -38,6 +38,8 @@ class Activity:
 
     def _take(self, event: Event, run_id: str) -> None:
         kind, data = event.kind, event.data
+        if kind.startswith(("agent.", "map.")):  # a child's last words come after its end
+            return
         if kind in ("run.completed", "run.failed", "run.cancelled"):
             self._calls.pop(run_id, None)
             self._started.discard(run_id)

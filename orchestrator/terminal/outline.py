@@ -56,6 +56,11 @@ def _placed(keys: Sequence[str], indent: str) -> list[tuple[str, str, str]]:
     return [(key, indent + _TEE, indent + _BAR) for key in keys[:-1]] + [(keys[-1], indent + _CORNER, indent + _GAP)]
 
 
+def under(guides: str) -> str:
+    """What is drawn before a line that belongs to the one with these guides."""
+    return guides.replace("├─", "│ ").replace("└─", "  ")
+
+
 def _depths(known: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Longest way from a root to each task; tasks of a cycle (no accepted plan has one) get none and stand as roots."""
     open_before = {key: len(keys) for key, keys in known.items()}

@@ -2,7 +2,7 @@
 a page may change."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,10 +10,13 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.terminal.outline import outline
+from orchestrator import trees
+from orchestrator.terminal import children
+from orchestrator.terminal.outline import outline, under
 from orchestrator.terminal.prompting import show
 from orchestrator.terminal.rendering import STYLES, answer_command
 from orchestrator.terminal.wording import clock, glyph, money, one_line, several, size, visible, word
+from orchestrator.trees import Child, Fanout
 from registry.base import Json
 
 #: Columns of a page that goes into a file or a pipe.
@@ -28,15 +31,15 @@ def console() -> Console:
     return Console(highlight=False, emoji=False, markup=False, width=width)
 
 
-def print_project(project: View) -> None:
-    """One project: state, tasks, what waits, files."""
+def print_project(project: View, fanouts: Mapping[str, Fanout]) -> None:
+    """One project: state, tasks with their children at work (by the parent's id), what waits, files."""
     out = console()
     out.print(Text.assemble((one_line(project["title"], 200), "bold"), "  ", _state(project["status"])))
     out.print(Text(_facts(project), style="dim"))
     if project.get("reason"):
         out.print(Text(one_line(project["reason"])))
     out.print(_grid([("project", project["id"]), ("workspace", project["workspace"])]))
-    _section(out, "", _tasks(project["tasks"]))
+    _section(out, "", _tasks(project["tasks"], fanouts))
     for task in project["tasks"]:
         if task["status"] == "failed":
             out.print(Text(f"again: officina retry {task['id']}   ({task['key']})"))
@@ -133,12 +136,12 @@ def _facts(project: View) -> str:
     return "  ".join([*parts, f"submitted {_time(project['createdAt'])}"])
 
 
-def _tasks(tasks: Sequence[View]) -> Table:
+def _tasks(tasks: Sequence[View], fanouts: Mapping[str, Fanout]) -> Table:
     by_key = {task["key"]: task for task in tasks}
     table = _table("task", "state", "agent", "cost", "time", "what came of it")
     for line in outline({key: task["dependsOn"] for key, task in by_key.items()}):
         task = by_key[line.key]
-        status = task["status"]
+        status, fanout = task["status"], trees.of_root(fanouts, (run["id"] for run in task["runs"]))
         also = f"  also after {', '.join(line.also_after)}" if line.also_after else ""
         spent = clock(task["endedAt"] - task["startedAt"]) if task["endedAt"] and task["startedAt"] else ""
         table.add_row(
@@ -147,9 +150,17 @@ def _tasks(tasks: Sequence[View]) -> Table:
             one_line(task["agent"], 30),
             money(task["costUsd"], incomplete=task.get("costIncomplete", False)),
             spent,
-            Text(_outcome(task), overflow="fold"),
+            Text(children.summary(fanout) if fanout is not None else _outcome(task), overflow="fold"),
         )
+        for child in children.below(fanout, _place) if fanout is not None else ():
+            state = Text(word(child.status), style=STYLES.get(child.status, "")) if child.status else ""
+            table.add_row(Text(f"{under(line.guides)}{child.guides}{child.name}"), state, "", "", "", Text(child.now))
     return table
+
+
+def _place(child: Child) -> str:
+    """Where a running child stands; what exactly it does is for `watch` to tell."""
+    return f"at {one_line(child.node or 'its start', 40)}, {several(child.steps, 'step')}"
 
 
 def _outcome(task: View) -> str:

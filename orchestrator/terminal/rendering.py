@@ -15,8 +15,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.terminal import children
 from orchestrator.terminal.activity import Activity
-from orchestrator.terminal.outline import Line, fold
+from orchestrator.terminal.children import MOST, ChildLine
+from orchestrator.terminal.outline import Line, fold, under
 from orchestrator.terminal.scene import Scene, TaskView
 from orchestrator.terminal.wording import clock, duration, glyph, money, one_line, several, size, word
 from registry.base import Json
@@ -112,13 +114,39 @@ def task_table(scene: Scene, activity: Activity, frame: Frame, room: int | None)
         table.add_column("USD", no_wrap=True, justify="right")
     table.add_column("time", no_wrap=True, justify="right", min_width=6)
     lines = scene.plan.lines
+    below = _children(scene, activity, room)
     weights = [_weight(scene.tasks[line.key], number) for number, line in enumerate(lines)]
-    for part in fold(weights, room if room is not None else len(lines)):
+    taken = sum(map(len, below.values()))
+    for part in fold(weights, room - taken if room is not None else len(lines)):
         if isinstance(part, range):
             table.add_row(*_folded([lines[n] for n in part], scene, frame))
-        else:
-            table.add_row(*_row(lines[part], scene, activity, frame))
+            continue
+        table.add_row(*_row(lines[part], scene, activity, frame))
+        for child in below.get(lines[part].key, []):
+            table.add_row(*_child_row(lines[part], child, frame))
     return table
+
+
+def _children(scene: Scene, activity: Activity, room: int | None) -> dict[str, list[ChildLine]]:
+    """Lines of the children below each task: they get what the tasks leave, and a third where there is too little."""
+    left = None if room is None else max(room - len(scene.plan.lines), room // 3)
+    found: dict[str, list[ChildLine]] = {}
+    for key, task in scene.tasks.items():
+        if task.fanout is not None:
+            most = MOST if left is None else min(MOST, left)
+            found[key] = children.below(task.fanout, lambda child: activity.doing(child.id), most)
+            left = None if left is None else left - len(found[key])
+    return found
+
+
+def _child_row(line: Line, child: ChildLine, frame: Frame) -> list[RenderableType]:
+    guides = under(line.guides) + child.guides
+    name = Text(guides.translate(_ASCII_GUIDES) if frame.ascii else guides, style="dim")
+    style = STYLES.get(child.status or "", "dim")
+    name.append(child.name, style="dim" if child.status is None else "")
+    state = Text(word(child.status) if child.status else "", style=style)
+    now = Text(child.now, style="dim" if child.status is None else "")
+    return [name, state, Text(), now, Text(), Text()] if frame.width >= _NARROW else [name, state, now, Text()]
 
 
 def _row(line: Line, scene: Scene, activity: Activity, frame: Frame) -> list[RenderableType]:
@@ -162,7 +190,7 @@ def _open_dependencies(task: TaskView, scene: Scene) -> str:
 
 def _waits(task: TaskView, scene: Scene) -> str:
     if task.waiting_on == "children":
-        return f"for {several(task.open_children, 'child run')}"
+        return children.summary(task.fanout) if task.fanout is not None else "for its children"
     words = {"timer": "for its timer", "gate": "at a gate", "backoff": "before it tries again"}
     until = f", {clock(task.due_at - scene.now)} left" if task.due_at is not None and task.due_at > scene.now else ""
     return words.get(task.waiting_on or "", "") + until
@@ -247,7 +275,7 @@ def _weight(task: TaskView, number: int) -> tuple[int, int]:
 def _folded(lines: Sequence[Line], scene: Scene, frame: Frame) -> list[RenderableType]:
     counts = Counter(word(scene.tasks[line.key].status) for line in lines)
     told = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    guides = lines[0].guides.replace("├─", "│ ").replace("└─", "  ") + "⋯ "
+    guides = under(lines[0].guides) + "⋯ "
     name = (guides.translate(_ASCII_GUIDES) if frame.ascii else guides) + several(len(lines), "task")
     shown = [Text(name, style="dim"), Text(), Text(), Text(told, style="dim"), Text(), Text()]
     return [*shown] if frame.width >= _NARROW else [shown[0], Text(), shown[3], Text()]
@@ -269,4 +297,4 @@ def _bar(done: int, total: int, width: int, *, ascii_only: bool) -> Text:
     return Text.assemble((on * full, "green"), (off * (width - full), "dim"))
 
 
-_ASCII_GUIDES: Final = str.maketrans({"├": "|", "└": "`", "─": "-", "│": "|", "⋯": "."})
+_ASCII_GUIDES: Final = str.maketrans({"├": "|", "└": "`", "─": "-", "│": "|", "⋯": ".", "↳": ">"})

@@ -1,16 +1,18 @@
 """What the live view reads: the rows of one project, light enough to read several times a second."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from orchestrator import views
+from orchestrator import trees, views
 from orchestrator.settings import Settings
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED, TASK_ENDED
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import projects, runs, tasks, workers
 from orchestrator.terminal.outline import Line, outline
+from orchestrator.trees import Fanout
 from registry.base import Json
 
 #: Milliseconds after which a worker that said nothing counts as gone.
@@ -36,7 +38,7 @@ class TaskView:
     run_id: str | None = None
     waiting_on: str | None = None
     due_at: int | None = None
-    open_children: int = 0
+    fanout: Fanout | None = None
     attempt: int = 1
 
     @property
@@ -82,7 +84,7 @@ class Scene:
 
 
 def read(connection: Connection, project_id: str, settings: Settings, plan: Plan | None = None) -> Scene:
-    """Looks once: four statements, one more when the plan has to be read."""
+    """Looks once: four statements, one more when the plan has to be read, two more while a task waits for children."""
     row = connection.execute(
         select(projects, now_ms().label("now"), _seen_workers()).where(projects.c.id == project_id)
     ).one()
@@ -116,22 +118,24 @@ def _seen_workers() -> Any:
 def _tasks(connection: Connection, project_id: str) -> dict[str, TaskView]:
     t, r = tasks.c, runs.c
     at_work = (r.project_id == project_id) & (r.kind == "root") & r.status.not_in(sorted(RUN_ENDED))
-    columns = (r.id, r.task_id, r.waiting_on, r.due_at, r.open_children, r.attempt)
+    columns = (r.id, r.task_id, r.waiting_on, r.due_at, r.attempt)
     running = {row.task_id: row for row in connection.execute(select(*columns).where(at_work))}
+    spread = any(row.waiting_on == "children" for row in running.values())
+    fanouts = trees.under_way(connection, project_id) if spread else {}
     light = (t.id, t.key, t.title, t.status, t.reason, t.agent_name, t.error, t.cost_micro, t.cost_incomplete)
     query = select(*light, t.started_at, t.ended_at, t.deliverables).where(t.project_id == project_id)
     rows = connection.execute(query.order_by(t.position, t.id))
-    return {row.key: _task(row, running.get(row.id)) for row in rows}
+    return {row.key: _task(row, running.get(row.id), fanouts) for row in rows}
 
 
-def _task(row: Any, run: Any) -> TaskView:
+def _task(row: Any, run: Any, fanouts: Mapping[str, Fanout]) -> TaskView:
     of_run: dict[str, Any] = {}
     if run is not None:
         of_run = {
             "run_id": run.id,
             "waiting_on": run.waiting_on,
             "due_at": run.due_at,
-            "open_children": run.open_children,
+            "fanout": fanouts.get(run.id),
             "attempt": run.attempt,
         }
     return TaskView(

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, event
 
-from orchestrator import following, lookup, views
+from orchestrator import following, lookup, trees, views
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
-from orchestrator.store.tables import projects
+from orchestrator.store.tables import projects, runs
 from orchestrator.terminal import scene
 from registry.errors import Refused
 from tests.rows import BEGAN, Project, weather
@@ -198,3 +198,78 @@ def test_a_trace_is_followed_to_its_last_line_and_then_ends(settings: Settings) 
             made.set(projects, made.id, status="completed")
     assert [line.seq for line in told] == [1, 2, 3, 4]
     assert [line.seq for line in following.stored(settings, made.id, after=2)] == [3, 4]
+
+
+def spread(made: Project, statuses: str, step: int = 3, **root: object) -> str:
+    """A task whose run waits for children in these states: r(unning), q(ueued), c(ompleted), f(ailed), t(urn)."""
+    made.task("one", "waiting", run={"waiting_on": "children", "steps": step} | root)
+    words = {"r": "running", "q": "queued", "c": "completed", "f": "failed", "t": "waiting"}
+    for position, letter in enumerate(statuses):
+        facts = {"parent_id": made.run_ids["one"], "parent_step": step, "position": position, "kind": "item"}
+        waits = {"waiting_on": "turn"} if letter == "t" else {}
+        made.run("one", words[letter], **facts, depth=1, node_id="think", steps=2, **waits)
+    return made.run_ids["one"]
+
+
+def test_children_come_in_the_order_of_their_fan_outs_and_calls(settings: Settings) -> None:
+    made = Project(settings)
+    root = spread(made, "")
+    for name, step, position in (("0a", 5, 0), ("0b", 3, 1), ("0c", 3, 0)):
+        made.run("one", "completed", id=name, parent_id=root, parent_step=step, position=position, kind="spawn")
+    with looking(settings) as connection:
+        (tree,) = views.project(connection, made.id, settings)["tasks"][0]["runs"]
+    assert [child["id"] for child in tree["children"]] == ["0c", "0b", "0a"]
+
+
+def test_the_run_that_made_the_plan_stands_beside_the_tasks(settings: Settings) -> None:
+    made = Project(settings)
+    made.task("one", "running")
+    made.run("one", "completed", id="0p", kind="plan", task_id=None)
+    with looking(settings) as connection:
+        shown = views.project(connection, made.id, settings)
+        assert [(run["id"], run["kind"]) for run in shown["runs"]] == [("0p", "plan")]
+        assert [run["kind"] for run in shown["tasks"][0]["runs"]] == ["root"]
+
+
+def test_a_fan_out_under_way_is_counted_whole_and_read_only_where_it_is_at_work(settings: Settings) -> None:
+    made = Project(settings)
+    root = spread(made, "crfqqrt")
+    made.run("one", "completed", parent_id=root, parent_step=1, position=0, kind="item")  # of an earlier fan-out
+    with looking(settings) as connection:
+        fanout = trees.under_way(connection, made.id)[root]
+        assert (fanout.total, fanout.ended, fanout.counts["failed"]) == (7, 2, 1)
+        assert [child.position for child in fanout.at_work] == [1, 5]
+        task = scene.read(connection, made.id, settings).tasks["one"]
+    assert task.fanout == fanout
+
+
+def test_fan_outs_nest_and_one_whose_parent_goes_on_is_none(settings: Settings) -> None:
+    made = Project(settings)
+    root = spread(made, "r", id="0b")
+    inner = made.run(
+        "one",
+        "waiting",
+        id="0a",
+        parent_id=root,
+        parent_step=3,
+        position=1,
+        kind="spawn",
+        depth=1,
+        waiting_on="children",
+        steps=1,
+    )
+    made.run("one", "running", id="00", parent_id=inner, parent_step=1, position=0, kind="spawn", depth=2)
+    with looking(settings) as connection:
+        found = trees.under_way(connection, made.id)
+        assert [(depth, child.id) for depth, child in trees.walk(found[root])][1:] == [(0, "0a"), (1, "00")]
+    made.set(runs, root, status="running", waiting_on=None)
+    with looking(settings) as connection:
+        assert trees.under_way(connection, made.id).keys() == {"0a"}
+
+
+def test_a_fan_out_of_hundreds_takes_no_more_statements_than_one_of_two(settings: Settings) -> None:
+    small, big = Project(settings), Project(settings)
+    spread(small, "rc")
+    spread(big, "r" * 30 + "q" * 200)
+    counts = [[_statements(settings, kind, made.id) for kind in ("show", "watch")] for made in (small, big)]
+    assert counts[0] == counts[1] == [6, 7]

@@ -217,3 +217,18 @@ def test_a_database_out_of_reach_is_one_line(officina: Run) -> None:
     ended = officina("list", OFFICINA_DATABASE_URL="postgresql+psycopg://u:hunter2@127.0.0.1:1/x")
     assert ended.returncode == 1
     assert len(ended.stderr.splitlines()) == 1 and "hunter2" not in ended.stderr
+
+
+def test_show_draws_the_children_of_a_task_that_waits_for_them(officina: Run, settings: Settings) -> None:
+    project = Project(settings)
+    project.task("one", "waiting", run={"waiting_on": "children", "steps": 3})
+    facts = {"parent_id": project.run_ids["one"], "parent_step": 3, "kind": "spawn", "depth": 1, "node_id": "think"}
+    for position, status in enumerate(["completed", "running", "queued"]):
+        project.run("one", status, position=position, steps=position, **facts)
+
+    shown = officina("show", project.id).stdout
+
+    assert "1 of 3 children done" in shown
+    assert re.search(r"↳ 1: Nadia Kest +running +at think, 1 step *\n", shown)
+    (tree,) = json.loads(officina("show", project.id, "--json").stdout)["tasks"][0]["runs"]
+    assert [child["status"] for child in tree["children"]] == ["completed", "running", "queued"]

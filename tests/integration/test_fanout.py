@@ -106,6 +106,12 @@ def test_three_levels_of_fan_out_complete_on_two_slots(tmp_path: Path, live_sett
         for leaf in mid["output"]["results"]
     ]
     assert leaves == [f"leaf l{n}" for _ in range(16) for n in range(4)]
+    (root,) = project.shown["tasks"][0]["runs"]
+    levels = [[root]]
+    while levels[-1]:
+        levels.append([child for run in levels[-1] for child in run["children"]])
+    assert [len(level) for level in levels] == [1, 4, 16, 64, 0], "one tree, three levels deep"
+    assert {run["status"] for level in levels for run in level} == {"completed"}
     assert [event.seq for event in project.trace] == list(range(1, len(project.trace) + 1))
 
 

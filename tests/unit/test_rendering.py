@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from orchestrator.settings import Settings
 from orchestrator.store import events as trace
 from orchestrator.store.database import get_database
-from orchestrator.store.tables import projects, tasks
+from orchestrator.store.tables import projects, runs, tasks
 from orchestrator.terminal import prompting, rendering, scene
 from orchestrator.terminal.activity import Activity
 from orchestrator.terminal.rendering import Frame
@@ -273,3 +273,61 @@ def test_a_standing_yes_answers_decisions_and_nothing_else(asked: dict[str, Any]
     assert reply is not None and reply.option == "Do it"
     assert isinstance(console.file, io.StringIO) and "because --yes says so" in console.file.getvalue()
     assert answer(asked | {"kind": "budget"}, console, "") is None
+
+
+def spread(project: Project, key: str, statuses: list[str], **columns: Any) -> list[str]:
+    """Makes the run of a task wait for children in these states; returns their ids."""
+    root = project.run_ids[key]
+    project.set(runs, root, status="waiting", waiting_on="children", steps=3)
+    project.set(tasks, project.task_ids[key], status="waiting")
+    facts = {"parent_id": root, "parent_step": 3, "kind": "item", "depth": 1} | columns
+    return [project.run(key, status, position=n, **facts) for n, status in enumerate(statuses)]
+
+
+def test_a_fan_out_says_how_much_is_done_and_what_each_child_does(settings: Settings) -> None:
+    project = weather(settings)
+    kids = spread(project, "monthly", ["completed", "running", "running", "queued"])
+    call = {"toolCalls": [{"id": "c1", "name": "web.fetch", "args": {}}]}
+    project.event("message", {"role": "assistant", "text": ""} | call, run_id=kids[1])
+    project.event("run.started", {"attempt": 1, "depth": 1}, run_id=kids[2])
+
+    shown = page(project, 120)
+
+    assert "1 of 4 children done" in line_with("Monthly figures", shown)
+    assert "running" in line_with("item 1", shown) and "web.fetch" in line_with("item 1", shown)
+    assert "thinking" in line_with("item 2", shown)
+    assert "item 0" not in shown and "item 3" not in shown, "what has ended or not begun is counted only"
+    order = [shown.index(words) for words in ("Monthly figures", "item 1", "item 2")]
+    assert order == sorted(order)
+
+
+def test_children_of_children_are_indented_below_them(settings: Settings) -> None:
+    project = weather(settings)
+    (mid,) = spread(project, "monthly", ["waiting"], waiting_on="children", steps=7)
+    project.run("monthly", "running", parent_id=mid, parent_step=7, position=0, kind="spawn", depth=2)
+    project.run("monthly", "failed", parent_id=mid, parent_step=7, position=1, kind="spawn", depth=2)
+
+    shown = page(project, 120)
+
+    assert "1 of 2 children done, 1 failed" in line_with("item 0", shown)
+    assert line_with("0: Nadia Kest", shown).index("↳") > line_with("item 0", shown).index("↳")
+
+
+def test_many_children_fold_into_the_room_there_is(settings: Settings) -> None:
+    project = weather(settings)
+    spread(project, "monthly", ["running"] * 60 + ["completed"] * 4)
+    tall, small = page(project, 100, 60), page(project, 100, 16)
+    assert "4 of 64 children done" in tall
+    assert "49 runs more" in tall and "49 running" in tall
+    assert "4 of 64 children done" in small and "runs more" in small
+    assert len(small.rstrip().splitlines()) <= 16
+    assert all(title in tall for title in ("Profile the data", "Write the brief", "Review and finish"))
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_children_keep_within_the_width_too(settings: Settings, width: int) -> None:
+    project = weather(settings)
+    spread(
+        project, "monthly", ["running"] * 3, agent_name="A name that is much longer than any column" * 3, kind="spawn"
+    )
+    assert max(len(line.rstrip()) for line in page(project, width).splitlines()) <= width
