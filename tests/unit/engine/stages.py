@@ -1,12 +1,20 @@
 """Runs of the engine in this process, with everything they did at hand."""
 
-from collections.abc import Callable, Sequence
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+import pytest
 
 from orchestrator.records import TaskFacts
 from orchestrator.settings import Limits
 from registry.graph.validation import validate
 from registry.packs import PACKS
+from workers.engine import handlers
 from workers.engine.inprocess import Stage, read_script, stage
 from workers.models.model import Reply, Request
 from workers.models.scripted import ScriptedModel
@@ -69,3 +77,19 @@ def turn(said: Any) -> dict[str, Any]:
 
 def call(name: str, **args: Any) -> dict[str, Any]:
     return {"name": name, "args": args}
+
+
+@contextmanager
+def installed(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, *names: str) -> Iterator[ModuleType]:
+    """A package that is installed for as long as this lasts, and gives its functions as hooks."""
+    (folder / "house_hooks.py").write_text(source)
+    about = folder / "house_hooks-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: house-hooks\nVersion: 1.0\n")
+    lines = [f"{name} = house_hooks:{name}" for name in names]
+    (about / "entry_points.txt").write_text("\n".join([f"[{handlers.GROUP}]", *lines, ""]))
+    monkeypatch.syspath_prepend(folder)
+    handlers._function.cache_clear()
+    yield importlib.import_module("house_hooks")
+    handlers._function.cache_clear()
+    del sys.modules["house_hooks"]

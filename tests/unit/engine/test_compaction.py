@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.settings import Limits
-from tests.unit.engine.stages import TASK, Played, Recorder, call, play
+from tests.unit.engine.stages import TASK, Played, Recorder, call, installed, play
 from workers.engine import compaction
 from workers.engine.compaction import INSTRUCTIONS
 from workers.engine.inprocess import Stage
@@ -188,29 +188,16 @@ def test_nothing_said_in_the_history_ends_the_record_or_the_summary() -> None:
 
 
 def test_hooks_may_skip_it_and_hear_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.engine import handlers
-
-    (tmp_path / "tidy_hooks.py").write_text(
-        "heard = []\ndef listen(p):\n    heard.append(p)\ndef skip(p):\n    return {'block': 'keep all'}\n"
-    )
-    about = tmp_path / "tidy_hooks-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tidy-hooks\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(
-        "[officina.hooks]\ntidy_listen = tidy_hooks:listen\ntidy_skip = tidy_hooks:skip\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    handlers._function.cache_clear()
-    import tidy_hooks
-
+    source = "heard = []\nlisten = heard.append\ndef skip(p):\n    return {'block': 'keep all'}\n"
     both = [
-        {"event": e, "handler": {"plugin": "tidy_listen"}, "matcher": "threshold"}
-        for e in ("PreCompact", "PostCompact")
+        {"event": event, "handler": {"plugin": "listen"}, "matcher": "threshold"}
+        for event in ("PreCompact", "PostCompact")
     ]
-    run(3, hooks=both)
-    assert [(e["event"], e["coveredUntil"]) for e in tidy_hooks.heard] == [("PreCompact", 5), ("PostCompact", 5)]
+    with installed(tmp_path, monkeypatch, source, "listen", "skip") as package:
+        run(3, hooks=both)
+        played, model = run(3, hooks=[{"event": "PreCompact", "handler": {"plugin": "skip"}}])
 
-    played, model = run(3, hooks=[{"event": "PreCompact", "handler": {"plugin": "tidy_skip"}}])
+    assert [(e["event"], e["coveredUntil"]) for e in package.heard] == [("PreCompact", 5), ("PostCompact", 5)]
     assert (model.asked_to_sum_up, played.status) == ([], "completed")
 
 

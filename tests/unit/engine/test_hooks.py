@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from orchestrator.settings import Limits
 from registry.graph.validation import validate
 from registry.hooks import MAX_TEXT, Effects, MatcherFault, matcher, take
-from tests.unit.engine.stages import Played, call, play
+from tests.unit.engine.stages import Played, call, installed, play
 from workers.engine.inprocess import Stage
 from workers.sandbox.process import NoSandbox, find_sandbox
 
@@ -32,15 +31,12 @@ TOOLS: dict[str, Any] = {
 ALLOW = {"fs.write": "allow"}
 
 PLUGINS = """
-import json, time
+import time
 
 heard = []
 
 def listen(payload):
     heard.append(payload)
-
-def answer(payload):
-    return json.loads(open(payload["event"] + ".json").read())
 
 def block(payload):
     heard.append(payload)
@@ -78,31 +74,17 @@ not_callable = 1
 """
 
 
+NAMES = (
+    "listen", "block", "other_path", "bad_path", "mask", "remember", "vandal", "fail", "hang", "odd", "no_json",
+    "not_callable", "gone",
+)  # fmt: skip
+
+
 @pytest.fixture
 def heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
-    """An installed package that gives hooks; what its listeners heard."""
-    import sys
-
-    from workers.engine import handlers
-
-    (tmp_path / "house_hooks.py").write_text(PLUGINS)
-    names = [
-        "listen", "block", "other_path", "bad_path", "mask", "remember", "vandal", "fail", "hang", "odd", "no_json",
-        "not_callable",
-    ]  # fmt: skip
-    about = tmp_path / "house_hooks-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: house-hooks\nVersion: 1.0\n")
-    lines = [f"{name} = house_hooks:{name}" for name in names] + ["gone = house_hooks:gone"]
-    (about / "entry_points.txt").write_text("[officina.hooks]\n" + "\n".join(lines) + "\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    handlers._function.cache_clear()
-    assert entry_points(group=handlers.GROUP, name="listen")
-    import house_hooks
-
-    yield house_hooks.heard
-    handlers._function.cache_clear()
-    del sys.modules["house_hooks"]
+    """What the listeners of an installed package heard."""
+    with installed(tmp_path, monkeypatch, PLUGINS, *NAMES) as package:
+        yield package.heard
 
 
 def hook(event: str, name: str, **fields: Any) -> dict[str, Any]:
