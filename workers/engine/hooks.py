@@ -25,6 +25,8 @@ HEARD: Final = (*STANDING, "PostToolUse", "PostModelCall")
 BRIEFING: Final = "subagentContext"
 #: Whose step a NodeStart was told of last: a parked node begins once.
 _BEGUN: Final = "hookNode"
+#: Shared by every event that nobody listens to; only read.
+_NOTHING: Final = Effects()
 
 
 def fire(session: Session, event: str, subject: str, /, **fields: Json) -> Effects:
@@ -34,10 +36,10 @@ def fire(session: Session, event: str, subject: str, /, **fields: Json) -> Effec
         subject: what matchers look at.
         fields: what the payload says beside the ids.
     """
-    effects = Effects()
     bindings = session.hooks.get(event)
     if not bindings:
-        return effects
+        return _NOTHING
+    effects = Effects()
     payload = _payload(session, event, fields)
     for binding in bindings:
         try:
