@@ -12,7 +12,7 @@ from tests.conformance.looking import faults
 from tests.conformance.performance import Nursery, Performance
 
 #: Cases that `make test` performs; the long form performs all.
-SAMPLE = ("R01", "R05", "R11", "R14", "R15", "R18", "R22", "R24", "R27")
+SAMPLE = ("R01", "R11", "R15", "R18", "R24", "R27", "D01", "D02", "D03", "D05", "D06")
 #: What a death may change: who took over is in the trace; and a call that another run of the process had begun is
 #: unknown afterwards, where without the death it would have been stopped at the end of its map's time.
 CHANGED = {
@@ -128,11 +128,13 @@ AROUND_CALLS = ("begun", "acted", "noted", "claimed", "told")
 
 
 @pytest.mark.parametrize("point", AROUND_CALLS)
-@pytest.mark.parametrize("case_id", long_unless(("R02", "R20")))
+@pytest.mark.parametrize("case_id", long_unless(("R02", "D01")))
 def test_whenever_a_worker_dies_a_run_ends_and_no_call_is_silently_repeated(
     nursery: Nursery, stage_settings: Settings, tmp_path: Path, case_id: str, point: str
 ) -> None:
     expect = cases("runtime")[case_id]["expect"]
+    calm = Troupe(nursery, stage_settings, case_id, tmp_path / "calm")
+    calm.performance.play(calm.whole)
     count = 1
     while True:
         troupe = Troupe(nursery, stage_settings, case_id, tmp_path / f"{point}-{count}")
@@ -144,7 +146,7 @@ def test_whenever_a_worker_dies_a_run_ends_and_no_call_is_silently_repeated(
         results = [line["data"] for line in report["events"] if line["kind"] == "tool.result"]
         assert len({r["toolCallId"] for r in results}) == len(results), "one result for each call"
         calls = [call for call, _ in troupe.performance.outside.effects]
-        assert len(calls) == len(set(calls)), "no effect happened twice"
+        assert len(calls) == len(set(calls)) <= len(calm.performance.outside.effects), "no effect happened twice"
         if point == "claimed":
             check(troupe, report)
         count += 1
