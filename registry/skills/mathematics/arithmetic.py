@@ -5,6 +5,7 @@ Every call has an mpmath context of its own, because the working precision of th
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cached_property
 from threading import Lock
 from typing import Any, Final
 
@@ -55,8 +56,13 @@ class Arithmetic:
         self.digits = precision + 20
         self.tiny = Fraction(1, 10**precision)
         self.noise = Fraction(1, 10 ** (precision + 16))
-        self._mp = MPContext()
-        self._mp.dps = self.digits
+
+    @cached_property
+    def _mp(self) -> Any:
+        """Made for the first number that is not rational: it takes longer than any sum."""
+        context = MPContext()
+        context.dps = self.digits
+        return context
 
     def constant(self, name: str) -> Real:
         with _MEMOS:
