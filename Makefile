@@ -5,7 +5,7 @@ RUN = $(VENV)/.ready
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test quick bench lint types format pictures lock lock-check clean
+.PHONY: help run up test test-crash quick bench lint types format pictures lock lock-check clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -17,10 +17,13 @@ up: $(RUN) ## Start the embedded stack and leave it up until Ctrl-C (ARGS="--wor
 	@$(BIN)/officina up $(ARGS)
 
 test: $(DEV) lint types ## Lint, types, layers and every test
-	@$(BIN)/pytest -n 2 $(ARGS)
+	@$(BIN)/pytest -n 2 -m "not long" $(ARGS)
+
+test-crash: $(DEV) ## The long forms: every case with deaths at every point, every race many times
+	@$(BIN)/pytest -n 2 -m long $(ARGS)
 
 quick: $(DEV) ## The fast tests only
-	@$(BIN)/pytest -n 2 -m "not slow" tests/unit tests/contract $(ARGS)
+	@$(BIN)/pytest -n 2 -m "not slow and not long" tests/unit tests/contract $(ARGS)
 
 bench: $(DEV) ## Measure Officina beside bare Celery (ARGS="W1 --quick")
 	@$(BIN)/python -m benchmarks $(ARGS)

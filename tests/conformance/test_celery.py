@@ -17,7 +17,7 @@ from tests.support import eventually
 from workers.commands.worker import worker_command
 
 #: A loop with tools, a gated batch, a spawn, a map, a handoff.
-CASES = ["R15", *(pytest.param(case_id, marks=pytest.mark.slow) for case_id in ("R01", "R11", "R18", "R24"))]
+CASES = ["R15", *(pytest.param(case_id, marks=pytest.mark.long) for case_id in ("R01", "R11", "R18", "R24"))]
 POINTS = "checkpoint=1,parked=1,ended=1"
 
 
@@ -74,7 +74,7 @@ def company(request: pytest.FixtureRequest, live_settings: Settings, tmp_path: P
     made.dismiss()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("case_id", CASES)
 def test_a_case_on_celery(company: Company, case_id: str) -> None:
     report = company.performance.play(company.carry)

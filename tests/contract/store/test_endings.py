@@ -167,7 +167,7 @@ def test_a_failure_that_may_pass_gives_a_new_root_run_until_the_retries_are_used
     assert world.row(t.tasks, plan.tasks["a"]).error == broken
 
 
-@pytest.mark.parametrize("rounds", [pytest.param(15, id="short"), pytest.param(200, id="long", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [pytest.param(15, id="short"), pytest.param(200, id="long", marks=pytest.mark.long)])
 def test_a_cancel_and_an_end_in_the_same_moment_leave_one_of_the_two(world: World, rounds: int) -> None:
     ends = set()
     for _ in range(rounds):

@@ -12,7 +12,7 @@ from orchestrator.store import tables as t
 from registry.errors import Refused
 from tests.contract.store.world import YES, Plan, World, at, child, decision, together
 
-ROUNDS = [pytest.param(25, id="short"), pytest.param(200, id="long", marks=pytest.mark.slow)]
+ROUNDS = [pytest.param(25, id="short"), pytest.param(200, id="long", marks=pytest.mark.long)]
 
 
 def answer(world: World, signal_id: str) -> object:
