@@ -20,7 +20,8 @@ class WorkerProcess:
         self.name = f"test-{next(_numbers)}"
         self.log = log
         environment = child_environment(settings) | {f"OFFICINA_{name}": value for name, value in changed.items()}
-        self.process = Process(worker_command(settings, name=self.name, slots=8), log=log, env=environment)
+        slots = int(changed.get("WORKER_SLOTS", 8))
+        self.process = Process(worker_command(settings, name=self.name, slots=slots), log=log, env=environment)
 
     @property
     def pid(self) -> int:
