@@ -1,11 +1,18 @@
 """The tool-calls invariant: every call of an assistant message has its tool message before the model is asked again."""
 
+from typing import TypeGuard
+
 from orchestrator.records import CallRecord
 from registry.base import Json
 from workers.engine.session import Session
 
 #: What an open call is told when its run ends before anyone ran it.
 UNRUN = "skipped: the run ended before this call was run"
+
+
+def are_messages(value: Json) -> TypeGuard[list[dict[str, Json]]]:
+    """Whether a value of the state can be a history: a definition or a carried state may put anything there."""
+    return isinstance(value, list) and all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in value)
 
 
 def open_calls(messages: list[dict[str, Json]]) -> list[dict[str, Json]]:
@@ -17,7 +24,10 @@ def open_calls(messages: list[dict[str, Json]]) -> list[dict[str, Json]]:
 def close_open_calls(session: Session) -> None:
     """Gives every open call a stub result, so that a thread can go on from this history."""
     for key in sorted(session.tools.history_keys):
-        for call in open_calls(session.state.get(key) or []):
+        history = session.state.get(key)
+        if not are_messages(history):
+            continue
+        for call in open_calls(history):
             done = session.calls.get(call["id"])
             _stub(session, key, call, done if done is not None and done.status == "done" else None)
 

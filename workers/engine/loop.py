@@ -105,7 +105,9 @@ def _begin(session: Session) -> None:
     carried = dict(session.state)
     try:
         only_input = Slots(input=session.input)
-        initial = {key: evaluate_value(v, only_input) for key, v in session.agent.state.initial.items()}
+        # An item begins with its map's state as that stands; what the map used up does not come back.
+        begins = {} if session.record.kind == "item" else session.agent.state.initial
+        initial = {key: evaluate_value(value, only_input) for key, value in begins.items()}
     except ExpressionError as error:
         raise RunFailure(error.code, error.message) from None
     for key, value in (initial | carried).items():

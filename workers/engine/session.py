@@ -26,7 +26,7 @@ from orchestrator.records import (
 )
 from registry.agents import AgentDefinition
 from registry.base import Json
-from registry.errors import OfficinaError
+from registry.errors import OfficinaError, RunFailure
 from registry.graph.expressions import ABSENT, Slots
 from registry.graph.model import Graph
 from registry.hooks import by_event
@@ -147,6 +147,8 @@ class Session:
     def history(self, key: str) -> list[dict[str, Json]]:
         """The live list of a history; a key that is absent is an empty one."""
         found: list[dict[str, Json]] = self.state.setdefault(key, [])
+        if not isinstance(found, list):
+            raise RunFailure("messages_path", f"$state.{key} is no list of messages")
         return found
 
     def append(self, body: dict[str, Json], *, history: str | None = None) -> int:

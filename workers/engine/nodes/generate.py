@@ -13,7 +13,7 @@ from registry.graph.model import Generate
 from registry.ids import new_id
 from workers.engine import compaction, prompts, restore, thinking
 from workers.engine.compaction import View
-from workers.engine.history import open_calls
+from workers.engine.history import are_messages, open_calls
 from workers.engine.outcome import Done, Outcome, Parked
 from workers.engine.session import Session
 from workers.engine.thinking import Held
@@ -76,8 +76,8 @@ def close(session: Session, node: Generate) -> dict[str, Json] | None:
 
 
 def _history(session: Session, key: str) -> list[dict[str, Json]]:
-    found = session.state.get(key, [])
-    if not isinstance(found, list):
+    found: list[dict[str, Json]] = session.state.get(key, [])
+    if not are_messages(found):
         raise RunFailure("messages_path", f"$state.{key} is no list of messages")
     return found
 

@@ -65,6 +65,6 @@ def final_output(session: Session, node: End) -> Json:
     """The end's own `output`, else the last message that is neither a tool's nor a call's, else `$output`."""
     if node.has_output:
         return evaluate_value(node.output, session.slots(), literal_on_error=True)
-    history = session.state.get(session.last_history) or []
+    history = session.history(session.last_history)
     said = (m for m in reversed(history) if m["role"] != "tool" and m.get("kind") not in ("call", "compaction"))
     return next(said, session.output)
