@@ -5,7 +5,7 @@ RUN = $(VENV)/.ready
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test test-crash quick bench lint types format pictures lock lock-check clean
+.PHONY: help run up test test-crash quick test-parked bench lint types format pictures lock lock-check clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,9 @@ test-crash: $(DEV) ## The long forms: every case with deaths at every point, eve
 
 quick: $(DEV) ## The fast tests only
 	@$(BIN)/pytest -n 2 -m "not slow and not long" tests/unit tests/contract $(ARGS)
+
+test-parked: $(DEV) ## Park 2,000 runs on timers and 2,000 on people, then let all go on (PARKED=5000 for more)
+	@PARKED=$(or $(PARKED),2000) $(BIN)/pytest -s tests/integration/test_parked.py $(ARGS)
 
 bench: $(DEV) ## Measure Officina beside bare Celery (ARGS="W1 --quick")
 	@$(BIN)/python -m benchmarks $(ARGS)
