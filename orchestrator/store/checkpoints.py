@@ -53,7 +53,7 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     assert waits is not None
     task = _task_of(connection, checkpoint.run_id)
     if task is not None:  # lock order: task before run
-        connection.execute(select(tasks.c.id).where(tasks.c.id == task).with_for_update())
+        connection.execute(select(tasks.c.id).where(tasks.c.id == task).with_for_update(key_share=True))
     until = None if waits.due_in_ms is None else now_ms() + waits.due_in_ms
     rest = {"status": waits.status, "waiting_on": waits.waiting_on, "due_at": until, "worker_id": None, "claims": 0}
     if checkpoint.fanout is not None:

@@ -79,7 +79,7 @@ def none_open(connection: Connection, parent_id: str) -> bool:
 
 
 def lock_parent(connection: Connection, parent_id: str) -> None:
-    connection.execute(select(runs.c.id).where(runs.c.id == parent_id).with_for_update())
+    connection.execute(select(runs.c.id).where(runs.c.id == parent_id).with_for_update(key_share=True))
 
 
 def ended(connection: Connection, parent_id: str, child_id: str, ending: Ending) -> None:
@@ -111,7 +111,7 @@ def cancel(connection: Connection, parent_id: str, run_ids: Sequence[str]) -> li
     level = list(run_ids)
     while level:
         open_ones = (runs.c.id.in_(level), runs.c.status.not_in(sorted(RUN_ENDED)))
-        connection.execute(select(runs.c.id).where(*open_ones).order_by(runs.c.id).with_for_update())
+        connection.execute(select(runs.c.id).where(*open_ones).order_by(runs.c.id).with_for_update(key_share=True))
         gone = connection.execute(
             update(runs)
             .where(*open_ones)

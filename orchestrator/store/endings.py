@@ -34,10 +34,14 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     ).one()
     if found.parent_id is not None:
         return _end_child(connection, checkpoint, found, ending)
-    project = connection.execute(select(projects).where(projects.c.id == found.project_id).with_for_update()).one()
+    project = connection.execute(
+        select(projects).where(projects.c.id == found.project_id).with_for_update(key_share=True)
+    ).one()
     task = None
     if found.task_id is not None and found.kind == "root":
-        task = connection.execute(select(tasks).where(tasks.c.id == found.task_id).with_for_update()).one()
+        task = connection.execute(
+            select(tasks).where(tasks.c.id == found.task_id).with_for_update(key_share=True)
+        ).one()
     if not checkpoints.move(connection, checkpoint, _ended(ending)):
         raise LeaseStale("the run was taken over or cancelled before it could end")
     checkpoints.append(connection, [checkpoint])
@@ -146,7 +150,7 @@ def _task_closed(connection: Connection, task: Row[Any], ending: Ending, cost: d
 def _free(connection: Connection, project: Row[Any], task: Row[Any]) -> list[Event]:
     """Counts the dependents down; those that reach 0 become ready, each in just one transaction."""
     after = select(dependencies.c.task_id).where(dependencies.c.depends_on_id == task.id)
-    locked = select(tasks.c.id).where(tasks.c.id.in_(after)).order_by(tasks.c.id).with_for_update()
+    locked = select(tasks.c.id).where(tasks.c.id.in_(after)).order_by(tasks.c.id).with_for_update(key_share=True)
     connection.execute(locked)
     counted = (
         update(tasks)

@@ -52,7 +52,9 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
 
     The fence of every live run is raised: a worker that carries one cannot write any more, and stops.
     """
-    found = connection.execute(select(projects).where(projects.c.id == project_id).with_for_update()).one_or_none()
+    found = connection.execute(
+        select(projects).where(projects.c.id == project_id).with_for_update(key_share=True)
+    ).one_or_none()
     if found is None:
         raise Refused(f"there is no project {project_id}", code="unknown_project")
     if found.status in PROJECT_ENDED:
@@ -61,14 +63,17 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
     open_tasks = select(tasks.c.id, tasks.c.status).where(
         tasks.c.project_id == project_id, tasks.c.status.not_in(sorted(TASK_ENDED))
     )
-    before = {row.id: row.status for row in connection.execute(open_tasks.order_by(tasks.c.id).with_for_update())}
+    before = {
+        row.id: row.status
+        for row in connection.execute(open_tasks.order_by(tasks.c.id).with_for_update(key_share=True))
+    }
     connection.execute(
         update(tasks)
         .where(tasks.c.project_id == project_id, tasks.c.status.not_in(sorted(TASK_ENDED)))
         .values(status="cancelled", reason=reason, ended_at=now_ms())
     )
     live = (runs.c.project_id == project_id, runs.c.status.not_in(sorted(RUN_ENDED)))
-    connection.execute(select(runs.c.id).where(*live).order_by(runs.c.id).with_for_update())
+    connection.execute(select(runs.c.id).where(*live).order_by(runs.c.id).with_for_update(key_share=True))
     ended = connection.execute(
         update(runs)
         .where(*live)

@@ -135,7 +135,7 @@ def renew(connection: Connection, worker_id: str, run_ids: Iterable[str], lease_
     """
     ids = sorted(run_ids)
     mine = [runs.c.id.in_(ids), runs.c.worker_id == worker_id, runs.c.status == "running"]
-    locked = select(runs.c.id).where(*mine).order_by(runs.c.id).with_for_update(skip_locked=True)
+    locked = select(runs.c.id).where(*mine).order_by(runs.c.id).with_for_update(key_share=True, skip_locked=True)
     connection.execute(update(runs).where(runs.c.id.in_(locked.scalar_subquery())).values(due_at=now_ms() + lease_ms))
     return set(ids) - set(connection.execute(select(runs.c.id).where(*mine)).scalars())
 
@@ -154,7 +154,7 @@ def expire_leases(connection: Connection, limit: int) -> list[str]:
         .where(runs.c.status == "running", runs.c.due_at <= now_ms())
         .order_by(runs.c.id)
         .limit(limit)
-        .with_for_update(skip_locked=True)
+        .with_for_update(key_share=True, skip_locked=True)
     )
     moved = update(runs).where(runs.c.id.in_(due.scalar_subquery()), runs.c.status == "running")
     return list(connection.execute(moved.values(_taken_back()).returning(runs.c.id)).scalars())
@@ -189,7 +189,7 @@ def wake_due(connection: Connection, limit: int) -> list[str]:
         .where(runs.c.status == "waiting", runs.c.waiting_on.in_(TIMED), runs.c.due_at <= now_ms())
         .order_by(runs.c.id)
         .limit(limit)
-        .with_for_update(skip_locked=True)
+        .with_for_update(key_share=True, skip_locked=True)
     )
     rows = connection.execute(select(runs.c.id, runs.c.waiting_on).where(runs.c.id.in_(due.scalar_subquery()))).all()
     for row in rows:
@@ -261,7 +261,9 @@ def unsent_wakes(connection: Connection, limit: int) -> list[Wake]:
 def _place_free(connection: Connection, project_id: str) -> bool:
     """Locks the project, so that two claims of one project do not count the same free place."""
     project = connection.execute(
-        select(projects.c.status, projects.c.max_parallel).where(projects.c.id == project_id).with_for_update()
+        select(projects.c.status, projects.c.max_parallel)
+        .where(projects.c.id == project_id)
+        .with_for_update(key_share=True)
     ).one()
     if project.status in PROJECT_ENDED:
         return False
@@ -270,7 +272,11 @@ def _place_free(connection: Connection, project_id: str) -> bool:
 
 
 def _lock_task(connection: Connection, task_id: str) -> str:
-    return str(connection.execute(select(tasks.c.status).where(tasks.c.id == task_id).with_for_update()).scalar_one())
+    return str(
+        connection.execute(
+            select(tasks.c.status).where(tasks.c.id == task_id).with_for_update(key_share=True)
+        ).scalar_one()
+    )
 
 
 def _task_started(connection: Connection, task_id: str, before: str) -> list[Event]:

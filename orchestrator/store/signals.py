@@ -55,7 +55,7 @@ def answer(connection: Connection, signal_id: str, payload: Json, *, rejected: b
     """
     found = get(connection, signal_id)
     if found.run_id is not None:  # lock order: run before signal
-        connection.execute(select(runs.c.id).where(runs.c.id == found.run_id).with_for_update())
+        connection.execute(select(runs.c.id).where(runs.c.id == found.run_id).with_for_update(key_share=True))
     won = connection.execute(
         update(signals)
         .where(signals.c.id == signal_id, signals.c.status == "open", signals.c.expires_at > now_ms())
@@ -80,7 +80,9 @@ def expire_due(connection: Connection, limit: int) -> list[Answered]:
     closed, lines = [], []
     over = connection.execute(due).all()
     waiting = sorted({found.run_id for found in over if found.run_id is not None})
-    connection.execute(select(runs.c.id).where(runs.c.id.in_(waiting)).order_by(runs.c.id).with_for_update())
+    connection.execute(
+        select(runs.c.id).where(runs.c.id.in_(waiting)).order_by(runs.c.id).with_for_update(key_share=True)
+    )
     for found in over:
         mine = update(signals).where(signals.c.id == found.id, signals.c.status == "open")
         mine = mine.values(status="expired", rejected=found.kind == "decision")  # silence counts as a no

@@ -24,7 +24,7 @@ def find(connection: Connection, limit: int) -> list[str]:
     )
     asking = (runs.c.status == "needs_input") | ((runs.c.status == "waiting") & (runs.c.waiting_on == "gate"))
     stuck = select(runs.c.id).where(childless | (asking & said.exists())).order_by(runs.c.id).limit(limit)
-    return list(connection.execute(stuck.with_for_update(skip_locked=True, of=runs)).scalars())
+    return list(connection.execute(stuck.with_for_update(key_share=True, skip_locked=True, of=runs)).scalars())
 
 
 def wake(connection: Connection, limit: int) -> list[str]:

@@ -37,8 +37,10 @@ def lock(connection: Connection, task_id: str) -> tuple[Row[Any], Row[Any]]:
     project_id = connection.execute(select(tasks.c.project_id).where(tasks.c.id == task_id)).scalar()
     if project_id is None:
         raise Refused(f"there is no task {task_id}", code="unknown_task")
-    project = connection.execute(select(projects).where(projects.c.id == project_id).with_for_update()).one()
-    return project, connection.execute(select(tasks).where(tasks.c.id == task_id).with_for_update()).one()
+    project = connection.execute(
+        select(projects).where(projects.c.id == project_id).with_for_update(key_share=True)
+    ).one()
+    return project, connection.execute(select(tasks).where(tasks.c.id == task_id).with_for_update(key_share=True)).one()
 
 
 def reopen(connection: Connection, project: Row[Any], task: Row[Any], reason: str) -> tuple[Row[Any], list[Event]]:
@@ -92,7 +94,9 @@ def _open_below(connection: Connection, project_id: str, task_id: str) -> list[s
 
 def _statuses(connection: Connection, project_id: str) -> dict[str, str]:
     query = select(tasks.c.id, tasks.c.status).where(tasks.c.project_id == project_id)
-    return {row.id: row.status for row in connection.execute(query.order_by(tasks.c.id).with_for_update())}
+    return {
+        row.id: row.status for row in connection.execute(query.order_by(tasks.c.id).with_for_update(key_share=True))
+    }
 
 
 def _links(connection: Connection, task_ids: list[str]) -> dict[str, list[str]]:

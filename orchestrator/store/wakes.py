@@ -44,7 +44,7 @@ def take(connection: Connection, project_id: str) -> list[Wake]:
     # All runs of a project have its priority. What another transaction is marking just now is passed over: two that
     # took the same run would wake it twice, and another not at all.
     first = select(runs.c.id).where(mine, UNSENT).order_by(runs.c.created_at, runs.c.id).limit(places)
-    return mark(connection, list(connection.execute(first.with_for_update(skip_locked=True)).scalars()))
+    return mark(connection, list(connection.execute(first.with_for_update(key_share=True, skip_locked=True)).scalars()))
 
 
 def mark(connection: Connection, run_ids: list[str]) -> list[Wake]:

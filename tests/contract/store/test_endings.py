@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from orchestrator.states import RUN_ENDED, TASK_ENDED
 from orchestrator.store import projects, tasks
@@ -226,3 +226,27 @@ def test_no_run_is_left_open_when_a_project_ends(world: World) -> None:
     assert plan.row.status == "completed"
     assert {run.status for run in world.all(select(t.runs).where(t.runs.c.project_id == plan.id))} <= RUN_ENDED
     assert failure()["code"] not in str(plan.trace)
+
+
+@pytest.mark.parametrize("rounds", [pytest.param(12, id="short"), pytest.param(100, id="long", marks=pytest.mark.long)])
+def test_a_cancel_and_a_fan_out_in_the_same_moment_never_block_each_other(world: World, rounds: int) -> None:
+    blocked: list[str] = []
+
+    def note(context: Any) -> None:
+        blocked.append(str(context.original_exception))
+
+    event.listen(world.database.engine, "handle_error", note)
+    for _ in range(rounds):
+        plan = world.plan({f"t{n}": [] for n in range(6)})
+        claims = [world.claimed(plan.run(key)) for key in plan.tasks]
+
+        results = together(
+            *(partial(world.fan_out, claim, 5) for claim in claims),
+            partial(world.database.write, lambda c, plan=plan: projects.cancel(c, plan.id, "enough")),
+        )
+
+        assert results[-1] is True
+        assert not live(world, plan), "children that were made in time were cancelled with the others"
+        assert all(isinstance(r, list | LeaseStale) for r in results[:-1])
+    event.remove(world.database.engine, "handle_error", note)
+    assert not blocked
