@@ -1,14 +1,17 @@
-"""Ids as people type them: whole, or a beginning that only one row has."""
+"""Ids as people type them: whole, or a beginning or an end that only one row has.
+
+Ids begin with their time: rows made within a minute share their first characters, and their last ones tell them apart.
+"""
 
 import re
 
-from sqlalchemy import ColumnElement, Connection, Table, select
+from sqlalchemy import ColumnElement, Connection, Table, or_, select
 
 from orchestrator.store.tables import projects, runs, signals, tasks
 from registry.errors import Refused
 
-#: Characters of an id that may stand for it. Ids begin with their time, so a shorter beginning names many rows.
-SHORTEST = 8
+#: Characters of an id that may stand for it.
+SHORTEST = 6
 
 _ID = re.compile(r"[0-9a-f-]{1,36}")
 
@@ -45,9 +48,11 @@ def _one(connection: Connection, table: Table, own: ColumnElement[bool], given: 
         raise Refused(f"{given[:60]!r} is no id; a {word} id looks like 0194c5d2-7c1e-7a60-...", code=f"unknown_{word}")
     if len(asked) < SHORTEST:
         raise Refused(f"{asked!r} is too short; give at least {SHORTEST} characters of the id", code=f"unknown_{word}")
-    found = connection.scalars(select(table.c.id).where(own, table.c.id.startswith(asked)).limit(3)).all()
+    like = or_(table.c.id.startswith(asked), table.c.id.endswith(asked))
+    found = connection.scalars(select(table.c.id).where(own, like).order_by(table.c.id.desc()).limit(6)).all()
     if not found:
         raise Refused(f"there is no {word} {asked}", code=f"unknown_{word}")
     if len(found) > 1:
-        raise Refused(f"more than one {word} begins with {asked}: give more of the id", code="ambiguous_id")
+        several = ", ".join(found[:5]) + (" and more" if len(found) > 5 else "")
+        raise Refused(f"{asked} means more than one {word}: {several}", code="ambiguous_id")
     return str(found[0])

@@ -116,6 +116,7 @@ def _store(
     folder = settings.workspaces / project_id
     copied = _workspace(folder, found)
     planner = planning.planner(skills)
+    queue.warm(settings)
     try:
         get_database(settings).write(
             lambda c: projects.create(c, row, rows, planner=planner, inputs=[_file(one) for one in copied])
@@ -196,10 +197,17 @@ def _row(
         "max_cost_micro": int((Decimal(str(cap)) if cap is not None else settings.project_cost_usd) * MICRO),
         "max_parallel": file.budget.max_parallel or settings.limits.parallel_tasks,
         "priority": file.priority,
-        "script": found.script.model_dump(mode="json", by_alias=True, exclude_unset=True) if found.script else None,
+        "script": _script(settings, found),
         "rehearsal": rehearse,
         "workspace": project_id,
     }
+
+
+def _script(settings: Settings, found: Project) -> dict[str, Json] | None:
+    """What the stand-in plays; an empty script where the settings ask for it, whatever the workers' settings say."""
+    if found.script is not None:
+        return found.script.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return {} if settings.stand_in else None
 
 
 def _file(copied: Copied) -> dict[str, Any]:

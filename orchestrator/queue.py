@@ -95,6 +95,15 @@ def sender(settings: Settings) -> "Celery":
     return _senders[settings.broker]
 
 
+def warm(settings: Settings) -> None:
+    """Connects the sender ahead of a commit, so that the wake-up after it leaves at once; best effort."""
+    try:
+        with sender(settings).connection_or_acquire() as connection:
+            connection.ensure_connection(max_retries=1, timeout=2)
+    except Exception as error:
+        log.debug("the sender is not connected yet: %s", error)
+
+
 def send(settings: Settings, wakes: Iterable[Wake]) -> int:
     """Sends wake-ups after their rows are committed; returns how many went out. Never raises for the broker's sake."""
     messages = [((w.run_id,), labels(w)) for w in wakes]
@@ -103,7 +112,7 @@ def send(settings: Settings, wakes: Iterable[Wake]) -> int:
 
 def labels(wake: Wake) -> dict[str, str]:
     """What a person reads of a run in Flower."""
-    words = {"project": wake.project, "task": wake.task, "agent": wake.agent}
+    words = {"project": wake.project, "task": wake.task or "the plan", "agent": wake.agent}
     return {name: word[:LABEL_CHARS] for name, word in words.items()}
 
 

@@ -193,6 +193,8 @@ class Park:
     signal_ids: list[str] = field(default_factory=list)
     #: Milliseconds until the clock wakes it.
     due_in_ms: int | None = None
+    #: Why, where the wait alone does not say it.
+    reason: str | None = None
 
 
 @dataclass
@@ -364,6 +366,7 @@ class Wake:
 
     run_id: str
     project: str
-    task: str
+    #: None: the run that makes the project's plan.
+    task: str | None
     agent: str
     priority: int = 5

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Tier = Literal["fast", "standard", "deep"]
@@ -74,8 +74,16 @@ class Limits(Section):
     """Tasks a submitted plan may hold."""
     parallel_tasks: int = Field(32, ge=1)
     """Runs of one project that work at once, unless its file says otherwise."""
+
     events_per_run: int = Field(5_000, ge=100)
     """Events of one run before only states and signals are kept."""
+
+    @model_validator(mode="after")
+    def _renewed_in_time(self) -> "Limits":
+        if self.renew_s > self.lease_s / 2:
+            facts = f"renew_s is {self.renew_s:g} and lease_s {self.lease_s:g}"
+            raise ValueError(f"{facts}: a lease has to hold for two renewals at least")
+        return self
 
 
 class Model(Section):

@@ -27,16 +27,19 @@ def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int)
     """
     stale: set[tuple[str, int]] = set()
     good: list[Checkpoint] = []
+    projects: dict[str, str] = {}
     definitions.keep(connection, {c.speaker[2]: c.speaker[3] for c in batch if c.speaker is not None})
     for checkpoint in sorted(batch, key=lambda c: c.run_id):
-        if move(connection, checkpoint, {"due_at": now_ms() + lease_ms}):
-            good.append(checkpoint)
-        else:
+        project_id = move(connection, checkpoint, {"due_at": now_ms() + lease_ms})
+        if project_id is None:
             stale.add((checkpoint.run_id, checkpoint.fence))
+        else:
+            good.append(checkpoint)
+            projects[checkpoint.run_id] = project_id
     if good:
         append(connection, good)
         lines = {c.run_id: told(connection, c) for c in good}
-        seal(connection, good, lines)
+        seal(connection, good, lines, projects)
     return stale
 
 
@@ -58,7 +61,8 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     rest = {"status": waits.status, "waiting_on": waits.waiting_on, "due_at": until, "worker_id": None, "claims": 0}
     if checkpoint.fanout is not None:
         rest |= children.counted(checkpoint.fanout)
-    if not move(connection, checkpoint, rest):
+    project_id = move(connection, checkpoint, rest)
+    if project_id is None:
         raise LeaseStale("the run was taken over before it could park")
     append(connection, [checkpoint])
     by = "answer" if waits.signal_ids and signals.any_closed(connection, waits.signal_ids) else None
@@ -72,13 +76,13 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     lines = told(connection, checkpoint)
     if task is not None:
         lines += _task_moved(connection, task, "queued" if again else waits.status)
-    ready = take(connection, _projects_of(connection, [checkpoint.run_id])[checkpoint.run_id])
-    seal(connection, [checkpoint], {checkpoint.run_id: lines})
+    ready = take(connection, project_id)
+    seal(connection, [checkpoint], {checkpoint.run_id: lines}, {checkpoint.run_id: project_id})
     return ready
 
 
-def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any]) -> bool:
-    """Updates the run row under its fence; False when it is not this worker's any more."""
+def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any]) -> str | None:
+    """Updates the run row under its fence; gives its project, or None when it is not this worker's any more."""
     changed: dict[str, Any] = {
         "steps": checkpoint.steps,
         "tokens": checkpoint.tokens,
@@ -101,8 +105,9 @@ def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any])
         update(runs)
         .where(runs.c.id == checkpoint.run_id, runs.c.fence == checkpoint.fence, runs.c.status == "running")
         .values(changed | values)
+        .returning(runs.c.project_id)
     )
-    return connection.execute(statement).rowcount == 1
+    return connection.execute(statement).scalar_one_or_none()
 
 
 def append(connection: Connection, batch: Sequence[Checkpoint]) -> None:
@@ -120,16 +125,25 @@ def append(connection: Connection, batch: Sequence[Checkpoint]) -> None:
         _files(connection, checkpoint)
 
 
-def seal(connection: Connection, batch: Sequence[Checkpoint], lines: Mapping[str, Sequence[Event]]) -> None:
+def seal(
+    connection: Connection,
+    batch: Sequence[Checkpoint],
+    lines: Mapping[str, Sequence[Event]],
+    projects: Mapping[str, str],
+) -> None:
     """Appends the events of these runs, and the checkpoint rows, which name their numbers.
 
     Last in a transaction, because every run of a project shares the counter.
+
+    Args:
+        lines: run id -> its events.
+        projects: run id -> its project.
     """
     numbered = [c for c in batch if c.number is not None]
-    projects = _projects_of(connection, [*{c.run_id for c in numbered} | {run for run, new in lines.items() if new}])
-    by_trace: dict[str, list[Event]] = {}
-    for run_id, trace_id in projects.items():
-        by_trace.setdefault(trace_id, []).extend(lines.get(run_id, ()))
+    by_trace: dict[str, list[Event]] = {projects[c.run_id]: [] for c in numbered}
+    for run_id, new in lines.items():
+        if new:
+            by_trace.setdefault(projects[run_id], []).extend(new)
     ends = {trace_id: events.append(connection, trace_id, by_trace[trace_id]) for trace_id in sorted(by_trace)}
     rows = []
     for c in numbered:
@@ -228,11 +242,6 @@ def _task_of(connection: Connection, run_id: str) -> str | None:
     """The task whose root run this is; a child's moves do not move its task."""
     query = select(runs.c.task_id).where(runs.c.id == run_id, runs.c.kind == "root")
     return connection.execute(query).scalar()
-
-
-def _projects_of(connection: Connection, run_ids: list[str]) -> dict[str, str]:
-    query = select(runs.c.id, runs.c.project_id).where(runs.c.id.in_(run_ids))
-    return {row.id: row.project_id for row in connection.execute(query)}
 
 
 def _task_moved(connection: Connection, task_id: str, status: str) -> list[Event]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import BigInteger, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import FunctionElement
 
@@ -164,12 +164,15 @@ def _sqlite_engine(url: Any) -> Engine:
 
 
 def _passing(error: DBAPIError) -> bool:
-    if error.connection_invalidated:
+    """Whether the same may go well later: connections that broke, a server that restarts, locks, a full disk.
+
+    What is wrong with a statement itself (`ProgrammingError`, `IntegrityError`, `DataError`) never passes.
+    """
+    if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in RETRYABLE:
         return True
-    state = getattr(error.orig, "sqlstate", None)
-    if state is not None:
-        return state in RETRYABLE
-    return isinstance(error, OperationalError) and "locked" in str(error.orig)
+    # A statement past its time would be so again, and SQLite's general error is a fault in the statement.
+    told = {getattr(error.orig, "sqlstate", None), getattr(error.orig, "sqlite_errorname", None)}
+    return isinstance(error, (OperationalError, InterfaceError)) and not told & {"57014", "SQLITE_ERROR"}
 
 
 _databases: dict[str, Database] = {}

@@ -53,7 +53,7 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
         _spent(connection, project, checkpoint.run_id)
         lines += plans.planned(connection, project, ending)
     ready = wakes.take(connection, project.id) if project.status not in PROJECT_ENDED else []
-    checkpoints.seal(connection, [checkpoint], {checkpoint.run_id: lines})
+    checkpoints.seal(connection, [checkpoint], {checkpoint.run_id: lines}, {checkpoint.run_id: found.project_id})
     return ready
 
 
@@ -67,7 +67,7 @@ def _end_child(connection: Connection, checkpoint: Checkpoint, found: Row[Any], 
     lines = checkpoints.told(connection, checkpoint)
     children.ended(connection, found.parent_id, checkpoint.run_id, ending)
     ready = wakes.take(connection, found.project_id)
-    checkpoints.seal(connection, [checkpoint], {checkpoint.run_id: lines})
+    checkpoints.seal(connection, [checkpoint], {checkpoint.run_id: lines}, {checkpoint.run_id: found.project_id})
     return ready
 
 

@@ -89,6 +89,7 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
     lines += [Event("run.cancelled", {"reason": reason}, r.task_id, r.id, r.agent_id) for r in ended]
     lines += signals.close_of_run(connection, [row.id for row in ended], cancelled=True)
     lines += [Event("task.status", {"status": "cancelled", "from": s}, task_id=t) for t, s in sorted(before.items())]
+    lines += signals.close_of_project(connection, project_id)
     money.release(connection, [row.id for row in ended])
     events.append(connection, project_id, lines)
     return True

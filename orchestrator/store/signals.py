@@ -126,6 +126,22 @@ def close(connection: Connection, signal_ids: Sequence[str]) -> list[Event]:
     return [Event("signal.expired", {"signalId": r.id}, task_id=r.task_id, run_id=r.run_id) for r in gone]
 
 
+def close_of_project(connection: Connection, project_id: str) -> list[Event]:
+    """Closes what runs that ended before their project was cancelled still had open."""
+    closing = (
+        update(signals)
+        .where(
+            signals.c.project_id == project_id, signals.c.status == "open", signals.c.kind.in_(sorted(SIGNAL_OF_PARK))
+        )
+        .values(status="expired")
+        .returning(signals.c.id, signals.c.run_id, signals.c.task_id)
+    )
+    return [
+        Event("signal.expired", {"signalId": r.id}, task_id=r.task_id, run_id=r.run_id)
+        for r in connection.execute(closing)
+    ]
+
+
 def consume(connection: Connection, signal_id: str, execution: str) -> None:
     """Uses up an answered grant; whoever comes second finds none.
 

@@ -1,5 +1,6 @@
 """From a project file to a project that can be started, or to every fault of it at once (spec: project 1)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -55,6 +56,10 @@ def read_submission(source: str, known: Registries, limits: Limits | None = None
         WrongUse: with every fault.
     """
     path = Path(source)
+    if source.strip() == "-" or (path.name and not any(c.isspace() for c in source) and path.is_dir()):
+        raise _refused(
+            [Fault(source, "no_file", "submit takes a project file, a .md or .txt file, or a brief in words")]
+        )
     if _is_file(path):
         if path.suffix.lower() in _BRIEFS:
             return Project(of_brief(read_text(path)))
@@ -83,6 +88,7 @@ def project_of(document: Json, folder: Path, known: Registries, limits: Limits |
     if not isinstance(document, dict):
         raise _refused([Fault("", "wrong_type", f"a project file is an object with a title, found {kind(document)}")])
     file, faults = check(ProjectFile, document)
+    faults += [Fault(at, "invalid_text", "holds a NUL, which no text may") for at in _with_nul(document, "")]
     tasks = document.get("tasks")
     agents, agent_faults = read_agents(document.get("agents"), folder, known)
     inputs, input_faults = plan_inputs(folder, _inputs(document), limits.inputs)
@@ -113,6 +119,18 @@ def _brief(document: dict[str, Json]) -> list[Fault]:
     if document.get("tasks") or document.get("brief") is not None:
         return []
     return [Fault("brief", "required", "is required where no tasks are given: the planner works from it")]
+
+
+def _with_nul(value: Json, at: str) -> Iterator[str]:
+    """The places of texts with a NUL: a database may not take it, and nobody means it."""
+    if isinstance(value, str) and "\0" in value:
+        yield at
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _with_nul(item, f"{at}[{index}]")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _with_nul(item, f"{at}.{key}" if at else str(key))
 
 
 def _inputs(document: dict[str, Json]) -> list[Input | None]:

@@ -6,6 +6,7 @@ import psutil
 import pytest
 
 from orchestrator import control
+from orchestrator.producer import submit
 from orchestrator.signals import answer
 from registry.errors import Refused
 from tests.projects import Watched, start, task
@@ -216,3 +217,16 @@ def test_a_cancel_ends_the_program_that_is_running(tmp_path: Path, live_settings
 def running(mark: str) -> bool:
     """Whether a process has the mark in its command line."""
     return any(mark in " ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"]))
+
+
+def test_a_brief_becomes_a_plan_and_the_plan_is_worked_off(tmp_path: Path, live_settings, worker_process) -> None:
+    worker_process(live_settings).ready()
+
+    made = submit("Write about spring\n\nA page on what wakes up first.", settings=live_settings, rehearse=True)
+    project = Watched(live_settings, made.project_id)
+
+    assert made.status == "planning"
+    assert project.ended() == "completed"
+    assert list(project.tasks) == ["research", "write", "edit"]
+    (planned,) = project.kinds("project.planned")
+    assert [t["title"] for t in planned["tasks"]] == [row.title for row in project.tasks.values()]

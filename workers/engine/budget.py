@@ -41,11 +41,14 @@ class Exhausted:
     limit: int
     used: int
     window_id: str | None = None
+    #: Micro-USD the next call may cost.
+    wanted: int = 0
 
     @property
     def words(self) -> str:
         if self.kind == "cost":
-            return f"{self.used / 1e6:.4f} of {self.limit / 1e6:.4f} USD"
+            room = f"{self.used / 1e6:.4f} of {self.limit / 1e6:.4f} USD"
+            return f"{room}, and the next call may cost up to {self.wanted / 1e6:.4f} USD"
         return f"{self.used} of {self.limit} {UNITS[self.kind]}"
 
 
@@ -114,7 +117,7 @@ def refuse(session: Session, reached: Exhausted, node_id: str) -> Park:
     signal = SignalRecord(
         id=new_id(),
         kind="budget",
-        title=f"{session.agent.name} has used up a budget: {reached.words}",
+        title=f"{session.agent.name} is at the end of a budget: {reached.words}",
         node_id=node_id,
         reason="Continue opens a new window of the same size; Stop cancels the run.",
         options=OPTIONS,

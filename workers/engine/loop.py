@@ -191,6 +191,6 @@ def _park(session: Session, parked: Parked) -> None:
     park = parked.park
     until = None if park.due_in_ms is None else session.services.now_ms() + park.due_in_ms
     hooks.session_end(session, park.status)
-    session.emit("run.parked", status=park.status, on=park.waiting_on, until=until)
+    session.emit("run.parked", status=park.status, on=park.waiting_on, until=until, reason=park.reason)
     session.save(park=park, fanout=parked.fanout)
     session.status, session.parked = park.status, park

@@ -31,7 +31,7 @@ def reserve(session: Session, call_key: str, worst_micro: int | None) -> Park | 
         return None
     if refusal.busy:
         return Park("waiting", "backoff", due_in_ms=BUSY_MS)
-    reached = Exhausted("cost", refusal.limit_micro, refusal.spent_micro, refusal.window_id)
+    reached = Exhausted("cost", refusal.limit_micro, refusal.spent_micro, refusal.window_id, wanted=worst_micro)
     return budget.refuse(session, reached, str(session.node_id))
 
 

@@ -181,9 +181,9 @@ def _failed(session: Session, fault: ModelFault) -> Parked:
         raise RunFailure(fault.code, fault.message)
     wait = BACKOFFS_MS[session.backoffs]
     if fault.retry_after is not None:
-        wait = max(wait, round(fault.retry_after * 1000))
+        wait = max(1_000, round(fault.retry_after * 1000))
     session.backoffs += 1
-    return Parked(Park("waiting", "backoff", due_in_ms=wait))
+    return Parked(Park("waiting", "backoff", due_in_ms=wait, reason=f"{fault.code}: {fault.message}"))
 
 
 def _situation(session: Session, *, closing: bool) -> Situation:

@@ -1,0 +1,41 @@
+"""The database drops every session again and again: runs wait for it, and none of them fails for its sake."""
+
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.crash.test_worker_killed import QUICK
+from tests.projects import Watched, start, task
+
+
+@pytest.fixture
+def live_settings(tmp_path: Path, postgres_url: str, redis, redis_url: str):
+    from orchestrator.settings import Settings
+
+    return Settings(home=tmp_path / "home", database_url=postgres_url, broker_url=redis_url, _env_file=None)  # type: ignore[call-arg]
+
+
+def test_killed_sessions_cost_time_and_nothing_else(
+    tmp_path: Path, live_settings, postgres_url: str, worker_process
+) -> None:
+    worker_process(live_settings, **QUICK).ready()
+    turns = [{"calls": [{"name": "math.evaluate", "args": {"expression": f"{n}+1"}}]} for n in range(6)]
+    keys = [f"t{n}" for n in range(12)]
+    script = {"delayMs": 100, "tasks": {key: [*turns, {"say": "done"}] for key in keys}}
+    made = start(tmp_path / "p", live_settings, [task(key, retries=0) for key in keys], script)
+
+    for _ in range(8):
+        with psycopg.connect(postgres_url.replace("+psycopg", ""), autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        time.sleep(0.25)  # the pace of the attack, not a wait for anything
+
+    project = Watched(live_settings, made.project_id)
+    assert project.ended(60) == "completed"
+    assert {row.error for row in project.tasks.values() if row.error} == set()
+    steps = [(e.run_id, e.data["step"]) for e in project.trace if e.kind == "node.completed"]
+    assert len(steps) == len(set(steps)), "no completed step is repeated"
