@@ -35,7 +35,7 @@ class Company:
         if self._worker is None:
             self.hire(armed)
             queue.advance(self._settings, self.performance.plan.id, "a case")
-        eventually(lambda: self._rests(armed), 60, every=0.05)
+        eventually(lambda: self._rests(armed), 200, every=0.05)
 
     def hire(self, armed: str) -> None:
         command = [
@@ -83,6 +83,7 @@ def test_a_case_on_celery(company: Company, case_id: str) -> None:
     assert company.deaths == 0
 
 
+@pytest.mark.timeout(300)  # each death is the start of a worker
 @pytest.mark.parametrize("case_id", CASES)
 def test_a_case_on_celery_with_a_death_after_every_checkpoint(company: Company, case_id: str) -> None:
     report = company.performance.play(lambda: company.carry(POINTS))
