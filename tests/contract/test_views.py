@@ -151,7 +151,7 @@ def test_an_id_may_be_shortened_as_far_as_it_stays_the_only_one(settings: Settin
         assert lookup.project_id(connection, made.id, settings.owner) == made.id
         refusals = {
             "01a22d1e": "ambiguous_id",
-            "01a22d1": "unknown_project",
+            "01a22": "unknown_project",
             "02b22d1e-99f5": "unknown_project",
             "%": "unknown_project",
             "01a22d1_-88f5": "unknown_project",
