@@ -4,6 +4,7 @@ SQLite (WAL, immediate write transactions, writers of one process queue here ins
 Postgres run through the same code. Engines are made on first use, never at import, and a forked child makes its own.
 """
 
+import math
 import os
 import random
 import sqlite3
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import BigInteger, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, InvalidatePoolError, OperationalError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import FunctionElement
 
@@ -28,6 +29,8 @@ T = TypeVar("T")
 SQLITE_BUSY_S = 10
 #: Connections a process holds at most; none is held during a model or tool call.
 POOL_SIZE = 10
+#: Seconds a connection may lie idle before it is tried out at its next use.
+IDLE_S = 1.0
 RETRIES = 6
 #: Postgres: serialization failure, deadlock, connection lost in various ways.
 RETRYABLE = frozenset({"40001", "40P01", "57P01", "57P02", "57P03", "08006", "08003", "08001"})
@@ -122,16 +125,36 @@ class Database:
     def _create(self) -> Engine:
         if self.sqlite:
             return _sqlite_engine(self.url)
-        return create_engine(
-            self.url,
-            pool_size=POOL_SIZE,
-            max_overflow=0,
-            pool_pre_ping=True,
-            connect_args={
-                "connect_timeout": 10,
-                "options": "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000",
-            },
-        )
+        return _postgres_engine(self.url)
+
+
+def _postgres_engine(url: Any) -> Engine:
+    engine = create_engine(
+        url,
+        pool_size=POOL_SIZE,
+        max_overflow=0,
+        pool_use_lifo=True,  # few connections in steady use rather than many now and then
+        connect_args={
+            "connect_timeout": 10,
+            "options": "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000",
+        },
+    )
+
+    @event.listens_for(engine, "checkin")
+    def _checkin(_connection: object, record: Any) -> None:
+        record.info["used"] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def _checkout(connection: Any, record: Any, _proxy: object) -> None:
+        # What was in use a moment ago still stands: trying it each time would cost every transaction a round trip.
+        if time.monotonic() - record.info.get("used", math.inf) <= IDLE_S:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as error:
+            raise InvalidatePoolError("the connection was lost while it lay idle") from error
+
+    return engine
 
 
 def _sqlite_engine(url: Any) -> Engine:
