@@ -56,7 +56,7 @@ def read_submission(source: str, known: Registries, limits: Limits | None = None
         WrongUse: with every fault.
     """
     path = Path(source)
-    if source.strip() == "-" or (path.name and not any(c.isspace() for c in source) and path.is_dir()):
+    if source.strip() == "-" or (path.name and not any(c.isspace() for c in source) and _is_folder(path)):
         raise _refused(
             [Fault(source, "no_file", "submit takes a project file, a .md or .txt file, or a brief in words")]
         )
@@ -164,6 +164,13 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except (OSError, ValueError):  # a brief is no path: too long, or with characters no path has
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
         return False
 
 

@@ -79,7 +79,9 @@ class Terminal:
     def __init__(self, command: list[str], environment: dict[str, str], folder: Path) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-        env = environment | {"TERM": "xterm", "NO_COLOR": "1"}
+        # What the runner of the tests says of its own width is not this terminal's.
+        plain = {name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES")}
+        env = plain | {"TERM": "xterm", "NO_COLOR": "1"}
         self._process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=folder)
         os.close(theirs)
         self._shown = b""
