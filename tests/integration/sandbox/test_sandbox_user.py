@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,8 @@ def test_all_of_this_holds_for_an_ordinary_user(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     os.chown(home, ORDINARY, ORDINARY)
+    short = tempfile.mkdtemp(prefix="o-")
+    os.chown(short, ORDINARY, ORDINARY)
     done = subprocess.run(
         [
             python,
@@ -38,6 +42,10 @@ def test_all_of_this_holds_for_an_ordinary_user(tmp_path: Path) -> None:
             "no:cacheprovider",
             "-p",
             "no:randomly",
+            # Not the folder in /tmp that pytest names after the user: an earlier run's belongs to another one. Short,
+            # because sockets are made in it.
+            "--basetemp",
+            f"{short}/t",
         ],
         user=ORDINARY,
         group=ORDINARY,
@@ -53,6 +61,7 @@ def test_all_of_this_holds_for_an_ordinary_user(tmp_path: Path) -> None:
         text=True,
         timeout=600,
     )
+    shutil.rmtree(short, ignore_errors=True)
     if "No module named" in done.stderr:
         pytest.skip("an ordinary user cannot read the packages of this environment")
     assert done.returncode == 0, done.stdout[-5000:]
