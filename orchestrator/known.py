@@ -27,6 +27,7 @@ def registries(settings: Settings, skills: SkillRegistry | None = None, *, stand
         models=None if stand_in else frozenset(names),
         plugins={},
         mcp_servers=frozenset(),
+        limits=settings.limits,
     )
 
 

@@ -12,6 +12,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from registry.graph.limits import GraphLimits
+
 Tier = Literal["fast", "standard", "deep"]
 
 
@@ -21,13 +23,11 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-class Limits(Section):
+class Limits(GraphLimits):
     """Bounds of the engine; one table, so that a limit has one name everywhere (spec: engine 21)."""
 
     calls_per_batch: int = Field(32, ge=1)
     """Tool calls one batch may hold."""
-    map_items: int = Field(32, ge=1)
-    """Items one map may hold."""
     spawn_calls: int = Field(256, ge=1)
     """Children one spawn may start."""
     spawn_depth: int = Field(8, ge=1)
@@ -42,8 +42,6 @@ class Limits(Section):
     """Characters kept from the end of a clipped result."""
     event_bytes: int = Field(65_536, ge=1_024)
     """Bytes one event may have."""
-    prompt_chars: int = Field(100_000, ge=1_000)
-    """Characters a system text may have."""
     signal_life_days: int = Field(7, ge=1)
     """Days until an unanswered signal expires."""
     open_decisions_per_project: int = Field(20, ge=1)

@@ -19,6 +19,7 @@ from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import Fault
 from registry.graph.findings import Finding, nearest, quoted, shown
+from registry.graph.limits import USUAL, GraphLimits
 from registry.graph.targets import AgentCard
 from registry.graph.validation import Registries, check_registries, parse_agent
 from registry.jsontext import JsonFault, parse
@@ -83,7 +84,7 @@ def load(roots: Iterable[Path], known: Registries | None = None) -> Presets:
     faults: list[Fault] = []
     for root in roots:
         for file in _files(root, faults):
-            agent, wrong = _read(file)
+            agent, wrong = _read(file, known.limits if known is not None else USUAL)
             faults += wrong
             if agent is not None:
                 found[agent.id] = Preset(agent, file, _lacks(agent, known))
@@ -100,7 +101,7 @@ def _files(root: Path, faults: list[Fault]) -> list[Path]:
         return []
 
 
-def _read(file: Path) -> tuple[AgentDefinition | None, list[Fault]]:
+def _read(file: Path, limits: GraphLimits) -> tuple[AgentDefinition | None, list[Fault]]:
     """The agent of one file, or every fault of it."""
     written, wrong = _document(file)
     if wrong is not None:
@@ -110,7 +111,7 @@ def _read(file: Path) -> tuple[AgentDefinition | None, list[Fault]]:
         return None, faults
     # Both names mean the same, so only one may stand there; the checks of definitions know `packs`.
     definition = {"packs" if key == "capabilities" else key: value for key, value in written.items()}
-    agent, findings = parse_agent({"id": file.stem, **definition})
+    agent, findings = parse_agent({"id": file.stem, **definition}, limits)
     return agent, [
         Fault(str(file), finding.code, f"{finding.path}: {finding.message}" if finding.path else finding.message)
         for finding in findings

@@ -210,7 +210,7 @@ class Checker:
 
     def _faults(self, key: str, body: dict[str, Json]) -> list[str]:
         if key not in self._seen:
-            agent, findings = parse_agent(body)
+            agent, findings = parse_agent(body, self._known.limits)
             if agent is not None:
                 findings = [*findings, *check_registries(agent, self._known, at_run_start=True)]
             if len(self._seen) > 1_000:

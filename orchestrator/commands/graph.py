@@ -45,12 +45,12 @@ def validate(
 ) -> None:
     """Check an agent definition; exits with 1 when it would be refused."""
     from orchestrator.commands.files import read_data
+    from orchestrator.settings import get_settings
     from registry.graph.validation import check_registries, parse_agent
 
-    agent, findings = parse_agent(read_data(file))
+    agent, findings = parse_agent(read_data(file), get_settings().limits)
     if check and agent is not None:
         from orchestrator.known import registries
-        from orchestrator.settings import get_settings
 
         findings += check_registries(agent, registries(get_settings()))
     if as_json:
@@ -68,13 +68,14 @@ def draw(
 ) -> None:
     """Draw the graph of an agent as SVG; one without a graph runs, and shows, the default loop."""
     from orchestrator.commands.files import read_data
+    from orchestrator.settings import get_settings
     from registry.graph.drawing.svg import draw as drawn
     from registry.graph.validation import parse_agent
 
     definition = read_data(file)
     if isinstance(definition, dict) and "id" not in definition:
         definition = {"id": file.stem, **definition}  # in a preset the file's name is the id
-    agent, findings = parse_agent(definition)
+    agent, findings = parse_agent(definition, get_settings().limits)
     if agent is None:
         for finding in findings:
             note(_one_line(str(finding)))

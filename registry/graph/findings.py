@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Final, Literal
 
 from registry.base import Json
+from registry.graph.limits import USUAL, GraphLimits
 from registry.graph.values import kind
 
 Severity = Literal["error", "warning"]
@@ -66,7 +67,8 @@ class Finding:
 class Findings:
     """Collects findings; of several with one code and path the first stays."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: GraphLimits = USUAL) -> None:
+        self.limits = limits
         self._found: dict[tuple[str, str], Finding] = {}
         self._hints_left = _HINTS
 

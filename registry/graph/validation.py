@@ -17,6 +17,7 @@ from registry.graph.checks import agent, calls, fields, flow, maps, places, wait
 from registry.graph.checks.draft import Draft
 from registry.graph.checks.known import PackCard, Registries, check_registries
 from registry.graph.findings import Finding, Findings
+from registry.graph.limits import USUAL, GraphLimits
 from registry.graph.values import kind
 from registry.jsontext import MAX_DEPTH, compact, depth
 
@@ -58,9 +59,9 @@ _CHECKS: Final[tuple[Callable[[Draft, Findings], None], ...]] = (
 )
 
 
-def validate(definition: Json) -> list[Finding]:
+def validate(definition: Json, limits: GraphLimits = USUAL) -> list[Finding]:
     """The structural level: everything that can be said without registries, in the order of the table of codes."""
-    found = Findings()
+    found = Findings(limits)
     reason = _unreadable(definition)
     if reason:
         found.add("definition_shape", "", reason)
@@ -72,9 +73,9 @@ def validate(definition: Json) -> list[Finding]:
     return list(found)
 
 
-def parse_agent(definition: Json) -> tuple[AgentDefinition | None, list[Finding]]:
+def parse_agent(definition: Json, limits: GraphLimits = USUAL) -> tuple[AgentDefinition | None, list[Finding]]:
     """The agent, or None when a finding of the structural level is an error; the findings either way."""
-    found = validate(definition)
+    found = validate(definition, limits)
     if any(finding.severity == "error" for finding in found):
         return None, found
     try:

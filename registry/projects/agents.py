@@ -46,7 +46,7 @@ def read_agents(agents: Json, folder: Path, known: Registries) -> tuple[dict[str
         except WrongUse as error:
             faults += [Fault(path, fault.code, f"{fault.path}: {fault.message}") for fault in error.faults]
             continue
-        agent, findings = parse_agent(definition)
+        agent, findings = parse_agent(definition, known.limits)
         if agent is not None:
             findings = [*findings, *check_registries(agent, known)]
             read[id_] = agent

@@ -21,7 +21,17 @@ from registry.graph.checks.shape import (
     text_or,
 )
 from registry.graph.findings import Findings
+from registry.graph.limits import GraphLimits
 from registry.permissions import MODES
+
+
+def _prompt_chars(of: GraphLimits) -> int:
+    return of.prompt_chars
+
+
+def _hooks(of: GraphLimits) -> int:
+    return of.hooks_per_agent
+
 
 _TEXTS: Final = many(text(), "texts")
 
@@ -39,7 +49,7 @@ _MODEL_OBJECT: Final = record(
 )
 _MODEL_REF: Final = text_or(_MODEL_OBJECT, dict, "an object with model, effort, generation")
 
-_PROMPT: Final = record({"instructions": text(longest=limits.PROMPT_CHARS)}, required=("instructions",))
+_PROMPT: Final = record({"instructions": text(longest=_prompt_chars)}, required=("instructions",))
 _STATE: Final = record({"initial": mapping(own, "values"), "reducers": mapping(own, "merge or replace")})
 _TOOL_OUTPUT: Final = record({"maxChars": integer(1), "headChars": integer(0), "tailChars": integer(0)})
 _COMPACTION: Final = record(
@@ -187,7 +197,7 @@ _FIELDS: Final[dict[str, Shape]] = {
     "role": text(),
     "description": text(),
     "avatar": text(),
-    "instructions": text(longest=limits.PROMPT_CHARS),
+    "instructions": text(longest=_prompt_chars),
     "prompts": mapping(_PROMPT, "prompts"),
     "tier": choice(*TIERS),
     "model": _MODEL_REF,
@@ -207,8 +217,8 @@ _FIELDS: Final[dict[str, Shape]] = {
     "graph": _GRAPH,
     "toolOutput": _TOOL_OUTPUT,
     "compaction": nothing_or(_COMPACTION),
-    "hooks": many(_HOOK, "hooks", most=limits.HOOKS_PER_AGENT),
-    "systemPrompt": text(longest=limits.PROMPT_CHARS),
+    "hooks": many(_HOOK, "hooks", most=_hooks),
+    "systemPrompt": text(longest=_prompt_chars),
     "ownerId": nothing_or(text()),
     "beingId": nothing_or(text()),
     "isPublic": nothing_or(boolean),

@@ -7,6 +7,7 @@ from typing import Final
 from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.graph.findings import Finding, Findings, listed, quoted
+from registry.graph.limits import USUAL, GraphLimits
 from registry.graph.model import Generate, Handoff, ModelRef, Spawn, ToolCall
 from registry.graph.targets import AgentCard, candidates
 
@@ -40,6 +41,8 @@ class Registries:
     agents: tuple[AgentCard, ...] | None = None
     #: Tools of the run set whatever the agent says, such as the stubs of a script.
     extra_tools: frozenset[str] = field(default_factory=frozenset)
+    #: The sizes a definition may have here.
+    limits: GraphLimits = USUAL
 
 
 def check_registries(agent: AgentDefinition, known: Registries, *, at_run_start: bool = False) -> list[Finding]:

@@ -4,7 +4,6 @@ from collections import Counter
 from typing import Final
 
 from registry.base import Json
-from registry.graph import limits
 from registry.graph.checks.draft import Draft, is_filled, is_integer, is_positive
 from registry.graph.findings import Findings, listed, quoted, shown
 
@@ -28,8 +27,8 @@ def fields(draft: Draft, found: Findings) -> None:
         if isinstance(items, str):
             message = "how many items there are is known only when the run gets here"
             found.add("map_items_dynamic", f"{path}.items", message)
-        if isinstance(items, list) and len(items) > limits.MAP_ITEMS:
-            message = f"a map has at most {limits.MAP_ITEMS} items, found {len(items)}"
+        if isinstance(items, list) and len(items) > found.limits.map_items:
+            message = f"a map has at most {found.limits.map_items} items, found {len(items)}"
             found.add("map_item_limit", f"{path}.items", message)
         _options(node, path, found)
 
@@ -42,11 +41,9 @@ def _options(node: dict[str, Json], path: str, found: Findings) -> None:
         found.add("map_timeout", f"{path}.onTimeout", f"must be fail or partial, found {shown(node['onTimeout'])}")
     elif "onTimeout" in node and "timeoutMs" not in node:
         found.add("map_timeout", f"{path}.onTimeout", "means nothing without timeoutMs")
-    text = node.get("instruction", "-")
-    if isinstance(text, str) and (not text.strip() or len(text) > limits.MAP_INSTRUCTION_CHARS):
-        message = (
-            f"must be a text of 1 to {limits.MAP_INSTRUCTION_CHARS} characters that is not blank, found {len(text)}"
-        )
+    text, most = node.get("instruction", "-"), found.limits.map_instruction_chars
+    if isinstance(text, str) and (not text.strip() or len(text) > most):
+        message = f"must be a text of 1 to {most} characters that is not blank, found {len(text)}"
         found.add("map_instruction", f"{path}.instruction", message)
     if "maxTokensPerItem" in node and not is_integer(node["maxTokensPerItem"], 1):
         message = f"must be a whole number of at least 1, found {shown(node['maxTokensPerItem'])}"

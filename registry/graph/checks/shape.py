@@ -8,25 +8,34 @@ from collections.abc import Callable, Mapping, Sequence
 from registry.base import Json
 from registry.graph.checks.draft import is_integer, is_positive
 from registry.graph.findings import Findings, quoted
+from registry.graph.limits import GraphLimits
 
 Shape = Callable[[Json, str, Findings], None]
+#: A bound of the language, or one that the installation sets.
+Bound = int | Callable[[GraphLimits], int]
+
+
+def _bound(bound: Bound | None, found: Findings) -> int | None:
+    return bound(found.limits) if callable(bound) else bound
 
 
 def own(value: Json, path: str, found: Findings) -> None:
     """Anything here: another check judges it, or it is free-form."""
 
 
-def text(*, shortest: int = 0, longest: int | None = None) -> Shape:
-    wanted = "a text"
-    if longest is not None:
-        wanted += f" of {shortest} to {longest} characters" if shortest else f" of at most {longest} characters"
-    elif shortest:
-        wanted += " that is not empty"
-
+def text(*, shortest: int = 0, longest: Bound | None = None) -> Shape:
     def check(value: Json, path: str, found: Findings) -> None:
+        most = _bound(longest, found)
+        if isinstance(value, str) and shortest <= len(value) and (most is None or len(value) <= most):
+            return
+        wanted = "a text"
+        if most is not None:
+            wanted += f" of {shortest} to {most} characters" if shortest else f" of at most {most} characters"
+        elif shortest:
+            wanted += " that is not empty"
         if not isinstance(value, str):
             found.shape(path, wanted, value)
-        elif len(value) < shortest or (longest is not None and len(value) > longest):
+        else:
             found.add("definition_shape", path, f"must be {wanted}, found {len(value)}")
 
     return check
@@ -91,15 +100,16 @@ def text_or(shape: Shape, kind: type, wanted: str) -> Shape:
     return check
 
 
-def many(shape: Shape, wanted: str, *, most: int | None = None) -> Shape:
+def many(shape: Shape, wanted: str, *, most: Bound | None = None) -> Shape:
     """A list; `wanted` says of what."""
 
     def check(value: Json, path: str, found: Findings) -> None:
         if not isinstance(value, list):
             found.shape(path, f"a list of {wanted}", value)
             return
-        if most is not None and len(value) > most:
-            found.add("definition_shape", path, f"must be a list of at most {most} {wanted}, found {len(value)}")
+        bound = _bound(most, found)
+        if bound is not None and len(value) > bound:
+            found.add("definition_shape", path, f"must be a list of at most {bound} {wanted}, found {len(value)}")
         for index, item in enumerate(value):
             shape(item, f"{path}[{index}]", found)
 

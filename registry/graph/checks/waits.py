@@ -1,7 +1,6 @@
 """Waits: a sleep of a fixed or computed length, or a gate that a person opens."""
 
 from registry.base import Json
-from registry.graph import limits
 from registry.graph.checks.draft import Draft, is_integer
 from registry.graph.findings import Findings, listed, shown
 
@@ -12,8 +11,8 @@ def waits(draft: Draft, found: Findings) -> None:
         reason = _mixed(node)
         if reason:
             found.add("wait_mode", path, reason)
-        if "delayMs" in node and not is_integer(node["delayMs"], 1, limits.WAIT_DELAY_MS):
-            wanted = f"must be a whole number of milliseconds from 1 to {limits.WAIT_DELAY_MS} (7 days)"
+        if "delayMs" in node and not is_integer(node["delayMs"], 1, found.limits.wait_delay_ms):
+            wanted = f"must be a whole number of milliseconds from 1 to {_span(found.limits.wait_delay_ms)}"
             found.add("wait_delay", f"{path}.delayMs", f"{wanted}, found {shown(node['delayMs'])}")
         if not _sleeps(node):
             _gate(node, path, found)
@@ -36,11 +35,16 @@ def _mixed(node: dict[str, Json]) -> str | None:
 
 
 def _gate(node: dict[str, Json], path: str, found: Findings) -> None:
-    if "timeoutMs" in node and not is_integer(node["timeoutMs"], 1, limits.GATE_TIMEOUT_MS):
-        wanted = f"must be a whole number of milliseconds from 1 to {limits.GATE_TIMEOUT_MS} (30 days)"
+    if "timeoutMs" in node and not is_integer(node["timeoutMs"], 1, found.limits.gate_timeout_ms):
+        wanted = f"must be a whole number of milliseconds from 1 to {_span(found.limits.gate_timeout_ms)}"
         found.add("wait_timeout", f"{path}.timeoutMs", f"{wanted}, found {shown(node['timeoutMs'])}")
     if "onTimeout" in node and node["onTimeout"] not in ("fail", "continue", "interrupt"):
         message = f"must be fail, continue or interrupt, found {shown(node['onTimeout'])}"
         found.add("wait_timeout", f"{path}.onTimeout", message)
     elif "onTimeout" in node and "timeoutMs" not in node:
         found.add("wait_timeout", f"{path}.onTimeout", "means nothing without timeoutMs")
+
+
+def _span(milliseconds: int) -> str:
+    days, rest = divmod(milliseconds, 86_400_000)
+    return str(milliseconds) if rest or not days else f"{milliseconds} ({days} days)"

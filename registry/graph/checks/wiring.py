@@ -1,6 +1,5 @@
 """The nodes' types and the edges between them."""
 
-from registry.graph import limits
 from registry.graph.checks.draft import NO_EXIT, Draft
 from registry.graph.checks.fields import NODE_TYPES
 from registry.graph.findings import Findings, quoted, shown
@@ -14,8 +13,9 @@ def counts(draft: Draft, found: Findings) -> None:
         found.add("start_count", "graph.nodes", f"a graph has exactly one core:start, found {starts}")
     if not ends:
         found.add("end_count", "graph.nodes", "a graph has at least one core:end, found none")
-    if len(draft.ids) > limits.GRAPH_NODES or len(draft.edges) > limits.GRAPH_EDGES:
-        most = f"a graph has at most {limits.GRAPH_NODES} nodes and {limits.GRAPH_EDGES} edges"
+    nodes, edges = found.limits.graph_nodes, found.limits.graph_edges
+    if len(draft.ids) > nodes or len(draft.edges) > edges:
+        most = f"a graph has at most {nodes} nodes and {edges} edges"
         found.add("graph_size", "graph", f"{most}, found {len(draft.ids)} and {len(draft.edges)}")
 
 
