@@ -1,7 +1,8 @@
 """The database: one engine per process, transactions that retry as a whole, and the database's own clock.
 
 SQLite (WAL, immediate write transactions, writers of one process queue here instead of polling the busy handler) and
-Postgres run through the same code. Engines are made on first use, never at import, and a forked child makes its own.
+Postgres run through the same code, and so does an SQLite that is in memory only (`memory.py`). Engines are made on first
+use, never at import, and a forked child makes its own.
 """
 
 import math
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import BigInteger, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, BigInteger, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, InvalidatePoolError, OperationalError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import FunctionElement
@@ -34,6 +35,8 @@ IDLE_S = 1.0
 RETRIES = 6
 #: Postgres: serialization failure, deadlock, connection lost in various ways.
 RETRYABLE = frozenset({"40001", "40P01", "57P01", "57P02", "57P03", "08006", "08003", "08001"})
+#: Where an engine's dialect names the SQL function that is its clock; most have none and ask the database.
+CLOCK = "officina_clock"
 
 
 class now_ms(FunctionElement[int]):  # noqa: N801 - reads as the SQL function it is
@@ -51,12 +54,18 @@ def _now_postgres(element: Any, compiler: Any, **_: Any) -> str:
 
 @compiles(now_ms, "sqlite")
 def _now_sqlite(element: Any, compiler: Any, **_: Any) -> str:
+    own: str | None = getattr(compiler.dialect, CLOCK, None)
+    if own is not None:
+        return f"{own}()"
     # unixepoch('subsec') needs SQLite 3.42; julianday is there everywhere and exact to the millisecond.
     return "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 
 
 class Database:
     """Transactions over one engine."""
+
+    #: Whether it is gone with its process; its schema is then made with it.
+    in_memory = False
 
     def __init__(self, url: str) -> None:
         self.url = make_url(url)
@@ -124,7 +133,8 @@ class Database:
 
     def _create(self) -> Engine:
         if self.sqlite:
-            return _sqlite_engine(self.url)
+            Path(self.url.database or "").parent.mkdir(parents=True, exist_ok=True)
+            return sqlite_engine(self.url, pool_size=POOL_SIZE, max_overflow=0)
         return _postgres_engine(self.url)
 
 
@@ -157,15 +167,9 @@ def _postgres_engine(url: Any) -> Engine:
     return engine
 
 
-def _sqlite_engine(url: Any) -> Engine:
-    if url.database and url.database != ":memory:":
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(
-        url,
-        pool_size=POOL_SIZE,
-        max_overflow=0,
-        connect_args={"timeout": SQLITE_BUSY_S, "check_same_thread": False},
-    )
+def sqlite_engine(url: URL, **pool: Any) -> Engine:
+    """An engine whose transactions take the write lock from the start when they are there to write."""
+    engine = create_engine(url, connect_args={"timeout": SQLITE_BUSY_S, "check_same_thread": False}, **pool)
 
     @event.listens_for(engine, "connect")
     def _connect(connection: sqlite3.Connection, _record: object) -> None:
@@ -203,17 +207,28 @@ _databases: dict[str, Database] = {}
 
 def get_database(settings: Settings) -> Database:
     """The database of these settings; one per URL and process."""
-    return _databases.setdefault(settings.database, Database(settings.database))
+    found = _databases.get(settings.database)
+    return found or _databases.setdefault(settings.database, _open(settings.database))
+
+
+def _open(url: str) -> Database:
+    if make_url(url).get_backend_name() == "sqlite" and make_url(url).database in (None, "", ":memory:"):
+        from orchestrator.store.memory import MemoryDatabase
+
+        return MemoryDatabase(url)
+    return Database(url)
 
 
 def upgrade(settings: Settings) -> None:
     """Brings the schema to this release; safe to run from several processes at once."""
+    database = get_database(settings)
+    if database.in_memory:
+        return
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    database = get_database(settings)
 
     def run(connection: Connection) -> None:
         config.attributes["connection"] = connection
@@ -225,8 +240,8 @@ def upgrade(settings: Settings) -> None:
 def prepare(settings: Settings) -> None:
     """Makes an SQLite database that is not there yet; a database with tables in it is upgraded by its operator."""
     database = get_database(settings)
-    if not database.sqlite:
+    if not database.sqlite or database.in_memory:
         return
-    file = Path(database.url.database or ":memory:")
+    file = Path(database.url.database or "")
     if not file.exists() or file.stat().st_size == 0:
         upgrade(settings)

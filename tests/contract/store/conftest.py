@@ -1,4 +1,4 @@
-"""The store on both databases."""
+"""The store on all three databases: an SQLite file, PostgreSQL, and memory."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,21 @@ import pytest
 
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
+from tests import services
 from tests.contract.store.world import World
+
+
+@pytest.fixture
+def memory_url() -> Iterator[str]:
+    """An empty store in the memory of this process."""
+    yield "sqlite://"
+    services.close_connections("sqlite://")
+
+
+@pytest.fixture(params=["sqlite", "postgres", "memory"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The test runs three times: on an SQLite file, on PostgreSQL, and in memory, as `graph run` uses it."""
+    return str(request.getfixturevalue(f"{request.param}_url"))
 
 
 @pytest.fixture
