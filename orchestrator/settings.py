@@ -4,17 +4,46 @@ A nested field is set with two underscores: `OFFICINA_LIMITS__LEASE_S=5`. `offic
 """
 
 import json
+import os
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal, get_args
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from registry.graph.limits import GraphLimits
 
 Tier = Literal["fast", "standard", "deep"]
+
+#: Ways to write a Postgres URL that mean the one driver we speak.
+_POSTGRES: Final = ("postgres", "postgresql")
+_DATABASES: Final = ("sqlite", "postgresql+psycopg")
+_BROKERS: Final = ("redis", "rediss", "redis+socket", "amqp", "amqps")
+_REDIS: Final = ("redis", "rediss", "redis+socket", "unix")
+#: Names with our prefix that are no settings: they are read where they act.
+_NOT_SETTINGS: Final = frozenset({"OFFICINA_DEBUG", "OFFICINA_CRASHPOINTS", "OFFICINA_PYTHON"})
+
+
+def _with_scheme(url: str, known: tuple[str, ...]) -> str:
+    """The URL, when it begins as one of the known kinds; what follows may hold a password and is not repeated."""
+    scheme, separator, _ = url.partition("://")
+    if url and not (separator and scheme in known):
+        found = f"found {scheme}://" if separator else "found no scheme"
+        raise ValueError(f"must begin with {' or '.join(f'{one}://' for one in known)}; {found}")
+    return url
+
+
+def _web_address(url: str | None) -> str | None:
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be an address with http:// or https:// and a host")
+    return url
 
 
 class Section(BaseModel):
@@ -100,6 +129,11 @@ class Model(Section):
     output_price: Decimal | None = Field(None, ge=0)
     """USD per million output tokens; none: the price library."""
 
+    @field_validator("base_url")
+    @classmethod
+    def _base_url(cls, url: str | None) -> str | None:
+        return _web_address(url)
+
 
 class Settings(BaseSettings):
     """Everything an operator may set."""
@@ -156,6 +190,29 @@ class Settings(BaseSettings):
 
     limits: Limits = Field(default_factory=Limits)
 
+    @field_validator("database_url")
+    @classmethod
+    def _database_url(cls, url: str) -> str:
+        scheme, separator, rest = url.partition("://")
+        if scheme in _POSTGRES and separator:
+            return f"postgresql+psycopg://{rest}"
+        return _with_scheme(url, _DATABASES)
+
+    @field_validator("broker_url")
+    @classmethod
+    def _broker_url(cls, url: str) -> str:
+        return _with_scheme(url, _BROKERS)
+
+    @field_validator("redis_url")
+    @classmethod
+    def _redis_url(cls, url: str) -> str:
+        return _with_scheme(url, _REDIS)
+
+    @field_validator("model_base_url")
+    @classmethod
+    def _model_base_url(cls, url: str | None) -> str | None:
+        return _web_address(url)
+
     @property
     def database(self) -> str:
         """The database URL in force."""
@@ -192,6 +249,25 @@ class Settings(BaseSettings):
         """Whether a real model can be called."""
         reachable = self.model_api_key is not None or self.model_base_url is not None
         return bool(self.models) and (reachable or any(model.base_url for model in self.models.values()))
+
+
+def variables(group: type[BaseModel] = Settings, prefix: str = "OFFICINA_") -> Iterator[str]:
+    """Every environment name that sets something."""
+    for name, field in group.model_fields.items():
+        variable, kind = prefix + name.upper(), field.annotation
+        yield variable
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from variables(kind, f"{variable}__")
+        elif name == "models":
+            for tier in get_args(Tier):
+                yield f"{variable}__{tier.upper()}"
+                yield from variables(Model, f"{variable}__{tier.upper()}__")
+
+
+def unknown_variables(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Names that look like settings and set nothing: most likely misspelt."""
+    known = {*variables(), *_NOT_SETTINGS}
+    return sorted(name for name in environment if name.startswith("OFFICINA_") and name not in known)
 
 
 @lru_cache(maxsize=1)

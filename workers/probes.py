@@ -37,6 +37,17 @@ def run(settings: Settings) -> list[Finding]:
     return found
 
 
+def spelling(_: Settings) -> list[Finding]:
+    """Names with our prefix that set nothing."""
+    from orchestrator.settings import unknown_variables, variables
+    from registry.graph.findings import nearest
+
+    return [
+        Finding("settings", "broken", f"{name} sets nothing{nearest(name, variables())}", "correct or unset it")
+        for name in unknown_variables()
+    ]
+
+
 def database(settings: Settings) -> list[Finding]:
     """Connects and compares the schema with this release."""
     from orchestrator.store.database import get_database
@@ -160,6 +171,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 _PROBES: dict[str, Callable[[Settings], list[Finding]]] = {
+    "settings": spelling,
     "database": database,
     "broker": broker,
     "redis": redis,

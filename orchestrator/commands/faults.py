@@ -33,13 +33,25 @@ def _lines(error: Exception) -> Iterator[str]:
 
 
 def _is_setting(error: Exception) -> bool:
-    return getattr(error, "title", None) == "Settings" and hasattr(error, "errors")
+    """Whether a setting cannot be used: one of the wrong kind, or JSON that does not parse."""
+    judged = getattr(error, "title", None) == "Settings" and hasattr(error, "errors")
+    return judged or type(error).__name__ == "SettingsError"
 
 
 def _settings(error: Exception) -> Iterator[str]:
-    for fault in error.errors(include_url=False, include_input=False):  # type: ignore[attr-defined]
+    if not hasattr(error, "errors"):
+        name = "OFFICINA_" + str(error).partition('"')[2].partition('"')[0].upper()
+        yield f"{name}: invalid_json: is no JSON; single values are set as {name}__…"
+        return
+    from orchestrator.settings import variables
+    from registry.graph.findings import nearest
+
+    for fault in error.errors(include_url=False, include_input=False):
         name = "OFFICINA_" + "__".join(str(part) for part in fault["loc"]).upper()
-        yield f"{name}: {fault['type']}: {fault['msg']}"
+        if fault["type"] == "extra_forbidden":
+            yield f"{name}: unknown_field: there is no such setting{nearest(name, variables())}"
+        else:
+            yield f"{name}: invalid_setting: {fault['msg'].removeprefix('Value error, ')}"
 
 
 def _foreign(error: Exception) -> str:

@@ -3,7 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.settings import Limits, Model, Settings
+from orchestrator.settings import Limits, Model, Settings, unknown_variables, variables
+from workers.commands.doctor import _settings
 
 
 def test_a_lease_holds_for_two_renewals_at_least() -> None:
@@ -23,3 +24,45 @@ def test_a_lease_holds_for_two_renewals_at_least() -> None:
 )
 def test_a_model_counts_when_it_can_be_reached(changed, there) -> None:
     assert Settings(_env_file=None, **changed).has_model is there
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("postgres://ada:secret@db/officina", "postgresql+psycopg://ada:secret@db/officina"),
+        ("postgresql://db/officina", "postgresql+psycopg://db/officina"),
+        ("postgresql+psycopg://db/officina", "postgresql+psycopg://db/officina"),
+        ("sqlite:////tmp/x.db", "sqlite:////tmp/x.db"),
+        ("", ""),
+    ],
+)
+def test_a_postgres_url_may_be_written_in_every_usual_way(written, meant) -> None:
+    assert Settings(_env_file=None, database_url=written).database_url == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("database_url", "nonsense:hush"),
+        ("database_url", "mysql://ada:hush@db/officina"),
+        ("broker_url", "http://:hush@queue"),
+        ("redis_url", "amqp://:hush@queue"),
+        ("model_base_url", "models.example/hush"),
+        ("model_base_url", "file:///hush"),
+    ],
+)
+def test_a_url_of_an_unknown_kind_is_refused_and_not_repeated(name, value) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Settings(_env_file=None, **{name: value})
+    fault = caught.value.errors()[0]
+    assert fault["loc"] == (name,) and "hush" not in fault["msg"] and "://" in fault["msg"]
+
+
+def test_names_that_set_nothing_are_told() -> None:
+    given = ["OFFICINA_HOME", "OFFICINA_LIMITS__LEASE_S", "OFFICINA_MODELS__FAST__NAME", "OFFICINA_DEBUG", "PATH"]
+    assert unknown_variables(dict.fromkeys([*given, "OFFICINA_WORKER_SLOT"], "x")) == ["OFFICINA_WORKER_SLOT"]
+
+
+def test_every_setting_that_doctor_shows_is_a_known_name() -> None:
+    shown = set(dict(_settings(Settings(_env_file=None, models={"deep": Model(name="m")}))))
+    assert shown - set(variables()) == set()
