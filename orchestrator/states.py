@@ -1,6 +1,6 @@
 """States, their named sets, and the moves that are allowed. Everything else asks these sets."""
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 RunStatus = Literal["queued", "running", "needs_input", "waiting", "completed", "failed", "cancelled"]
 TaskStatus = Literal[
@@ -11,6 +11,7 @@ ProjectStatus = Literal["planning", "running", "completed", "partial", "failed",
 WaitingOn = Literal["signals", "timer", "gate", "children", "backoff", "turn"]
 
 RUN_ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+RUN_OPEN: Final = frozenset(get_args(RunStatus)) - RUN_ENDED
 RUN_PARKED: Final = frozenset({"needs_input", "waiting"})
 TASK_ENDED: Final = frozenset({"completed", "failed", "skipped", "cancelled"})
 PROJECT_ENDED: Final = frozenset({"completed", "partial", "failed", "cancelled"})

@@ -10,8 +10,10 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from orchestrator import trees
+from orchestrator import costs, trees
+from orchestrator.costs import Cost, Spent
 from orchestrator.settings import Settings
+from orchestrator.states import PROJECT_ENDED
 from orchestrator.store.tables import dependencies, files, projects, signals, tasks
 from registry.base import Json
 
@@ -31,11 +33,12 @@ def project(connection: Connection, project_id: str, settings: Settings) -> dict
     """
     row = connection.execute(select(projects).where(projects.c.id == project_id)).one()
     runs_of = trees.by_task(connection, project_id)
+    spent = costs.of_open_runs(connection, [project_id])[project_id]
     return {
-        **_project(row),
+        **_project(row, spent.all),
         "workspace": str(settings.workspaces / row.workspace),
         **_present(runs=runs_of.get(None)),
-        "tasks": _tasks(connection, project_id, runs_of),
+        "tasks": _tasks(connection, project_id, runs_of, spent),
         "files": file_list(connection, project_id),
         "signals": signals_of(connection, project_id),
     }
@@ -48,9 +51,11 @@ def project_list(connection: Connection, owner: str, *, status: str | None = Non
     if status is not None:
         found = found.where(projects.c.status == status)
     found = found.order_by(projects.c.created_at.desc(), projects.c.id.desc()).limit(min(limit, MOST))
+    rows = connection.execute(found).all()
+    spent = costs.of_open_runs(connection, [row.id for row in rows if row.status not in PROJECT_ENDED])
     return [
-        {**_project(row), "tasks": row.all_tasks, "endedTasks": row.all_tasks - row.open_tasks}
-        for row in connection.execute(found)
+        {**_project(row, spent[row.id].all), "tasks": row.all_tasks, "endedTasks": row.all_tasks - row.open_tasks}
+        for row in rows
     ]
 
 
@@ -103,22 +108,27 @@ def file_list(connection: Connection, project_id: str) -> list[Json]:
     return [{"path": row.path, "bytes": row.bytes, "sha256": row.sha256} for row in connection.execute(found)]
 
 
-def _project(row: Any) -> dict[str, Json]:
+def _project(row: Any, spent: Cost) -> dict[str, Json]:
     return {
         "id": row.id,
         "title": row.title,
         "status": row.status,
         **_present(reason=row.reason),
-        **_cost(row),
+        **_cost(row, spent),
         "createdAt": row.created_at,
         "endedAt": row.ended_at,
     }
 
 
-def _tasks(connection: Connection, project_id: str, runs_of: Mapping[str | None, list[Json]]) -> list[Json]:
+def _tasks(
+    connection: Connection, project_id: str, runs_of: Mapping[str | None, list[Json]], spent: Spent
+) -> list[Json]:
     depends_on = dependencies_by_key(connection, project_id)
     rows = select(*_TASK_COLUMNS).where(tasks.c.project_id == project_id).order_by(tasks.c.position, tasks.c.id)
-    return [_task(row, depends_on.get(row.key, []), runs_of.get(row.id, [])) for row in connection.execute(rows)]
+    return [
+        _task(row, depends_on.get(row.key, []), runs_of.get(row.id, []), spent.of(row.id))
+        for row in connection.execute(rows)
+    ]
 
 
 #: What of a task is shown; its instruction, input and definition stay unread.
@@ -139,7 +149,7 @@ _TASK_COLUMNS = [
 ]
 
 
-def _task(row: Any, depends_on: list[str], its_runs: list[Json]) -> dict[str, Json]:
+def _task(row: Any, depends_on: list[str], its_runs: list[Json], spent: Cost) -> dict[str, Json]:
     error = row.error
     return {
         "key": row.key,
@@ -152,7 +162,7 @@ def _task(row: Any, depends_on: list[str], its_runs: list[Json]) -> dict[str, Js
         "dependsOn": depends_on,
         "output": row.output,
         "error": error and {"code": error.get("code"), "message": error.get("message"), "node": error.get("node")},
-        **_cost(row),
+        **_cost(row, spent),
         "startedAt": row.started_at,
         "endedAt": row.ended_at,
         "runs": its_runs,
@@ -192,8 +202,10 @@ def _signal(row: Any) -> dict[str, Json]:
     }
 
 
-def _cost(row: Any) -> dict[str, Json]:
-    return {"costUsd": usd(row.cost_micro), **({"costIncomplete": True} if row.cost_incomplete else {})}
+def _cost(row: Any, spent: Cost) -> dict[str, Json]:
+    """What was booked, and what runs under way have spent since."""
+    whole = Cost(row.cost_micro, row.cost_incomplete) + spent
+    return {"costUsd": usd(whole.micro), **({"costIncomplete": True} if whole.incomplete else {})}
 
 
 def _present(**values: Json) -> dict[str, Json]:

@@ -6,7 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from orchestrator import trees, views
+from orchestrator import costs, trees, views
+from orchestrator.costs import Cost, Spent
 from orchestrator.settings import Settings
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED, TASK_ENDED
 from orchestrator.store.database import now_ms
@@ -84,11 +85,13 @@ class Scene:
 
 
 def read(connection: Connection, project_id: str, settings: Settings, plan: Plan | None = None) -> Scene:
-    """Looks once: four statements, one more when the plan has to be read, two more while a task waits for children."""
+    """Looks once: five statements, one more when the plan has to be read, two more while a task waits for children."""
     row = connection.execute(
         select(projects, now_ms().label("now"), _seen_workers()).where(projects.c.id == project_id)
     ).one()
-    found = _tasks(connection, project_id)
+    spent = costs.of_open_runs(connection, [project_id])[project_id]
+    cost = Cost(row.cost_micro, row.cost_incomplete) + spent.all
+    found = _tasks(connection, project_id, spent)
     if plan is None or plan.depends_on.keys() != found.keys():
         plan = _plan(connection, project_id, found)
     return Scene(
@@ -97,8 +100,8 @@ def read(connection: Connection, project_id: str, settings: Settings, plan: Plan
         status=row.status,
         reason=row.reason,
         rehearsal=row.rehearsal,
-        cost_usd=views.usd(row.cost_micro),
-        cost_incomplete=row.cost_incomplete,
+        cost_usd=views.usd(cost.micro),
+        cost_incomplete=cost.incomplete,
         created_at=row.created_at,
         ended_at=row.ended_at,
         now=row.now,
@@ -115,7 +118,7 @@ def _seen_workers() -> Any:
     return select(func.count()).where(seen).scalar_subquery().label("seen_workers")
 
 
-def _tasks(connection: Connection, project_id: str) -> dict[str, TaskView]:
+def _tasks(connection: Connection, project_id: str, spent: Spent) -> dict[str, TaskView]:
     t, r = tasks.c, runs.c
     at_work = (r.project_id == project_id) & (r.kind == "root") & r.status.not_in(sorted(RUN_ENDED))
     columns = (r.id, r.task_id, r.waiting_on, r.due_at, r.attempt)
@@ -125,10 +128,11 @@ def _tasks(connection: Connection, project_id: str) -> dict[str, TaskView]:
     light = (t.id, t.key, t.title, t.status, t.reason, t.agent_name, t.error, t.cost_micro, t.cost_incomplete)
     query = select(*light, t.started_at, t.ended_at, t.deliverables).where(t.project_id == project_id)
     rows = connection.execute(query.order_by(t.position, t.id))
-    return {row.key: _task(row, running.get(row.id), fanouts) for row in rows}
+    return {row.key: _task(row, running.get(row.id), fanouts, spent.of(row.id)) for row in rows}
 
 
-def _task(row: Any, run: Any, fanouts: Mapping[str, Fanout]) -> TaskView:
+def _task(row: Any, run: Any, fanouts: Mapping[str, Fanout], spent: Cost) -> TaskView:
+    cost = Cost(row.cost_micro, row.cost_incomplete) + spent
     of_run: dict[str, Any] = {}
     if run is not None:
         of_run = {
@@ -146,8 +150,8 @@ def _task(row: Any, run: Any, fanouts: Mapping[str, Fanout]) -> TaskView:
         reason=row.reason,
         agent=row.agent_name,
         error=row.error,
-        cost_usd=views.usd(row.cost_micro),
-        cost_incomplete=row.cost_incomplete,
+        cost_usd=views.usd(cost.micro),
+        cost_incomplete=cost.incomplete,
         started_at=row.started_at,
         ended_at=row.ended_at,
         deliverables=row.deliverables,

@@ -73,4 +73,4 @@ def closing_lines(scene: Scene, activity: Activity, files: Iterable[dict[str, Js
     completed = sum(task.status == "completed" for task in scene.tasks.values())
     cost = money(scene.cost_usd, incomplete=scene.cost_incomplete)
     spent = duration((scene.ended_at or scene.now) - scene.created_at)
-    yield f"{word(scene.status)}: {completed} of {len(scene.tasks)} tasks completed, {cost}, {spent}"
+    yield f"{word(scene.status)}: {completed} of {len(scene.tasks)} tasks, {cost}, {spent}"

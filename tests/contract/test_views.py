@@ -95,7 +95,7 @@ def test_a_big_project_takes_no_more_statements_than_a_small_one(settings: Setti
         big.task(f"t{number}", "running", after=[f"t{number - 1}"] if number else [])
         big.signal(f"t{number}")
     counts = [[_statements(settings, kind, made.id) for kind in ("show", "watch")] for made in (small, big)]
-    assert counts[0] == counts[1] == [6, 5]
+    assert counts[0] == counts[1] == [7, 6]
 
 
 def _statements(settings: Settings, kind: str, project_id: str) -> int:
@@ -116,6 +116,25 @@ def _statements(settings: Settings, kind: str, project_id: str) -> int:
     finally:
         event.remove(engine, "before_cursor_execute", count)
     return len(seen)
+
+
+def test_what_runs_under_way_have_spent_counts_before_it_is_booked(settings: Settings) -> None:
+    made = Project(settings, cost_micro=1_000)
+    made.task("one", "running", cost_micro=1_000)
+    made.task("two", "running")
+    made.run("one", "running", cost_micro=200)
+    made.run("one", "waiting", cost_micro=30)
+    made.run("one", "completed", cost_micro=1_000)  # booked when it ended
+    made.run("two", "queued", cost_micro=4, cost_incomplete=True)
+    with looking(settings) as connection:
+        shown = views.project(connection, made.id, settings)
+        (listed,) = views.project_list(connection, settings.owner)
+        seen = scene.read(connection, made.id, settings)
+    assert [task["costUsd"] for task in shown["tasks"]] == [0.00123, 0.000004]
+    assert [task.get("costIncomplete", False) for task in shown["tasks"]] == [False, True]
+    assert [shown["costUsd"], listed["costUsd"], seen.cost_usd] == [0.001234] * 3
+    assert shown["costIncomplete"] and listed["costIncomplete"] and seen.cost_incomplete
+    assert [seen.tasks[key].cost_usd for key in ("one", "two")] == [0.00123, 0.000004]
 
 
 def test_projects_come_newest_first_with_their_counts(settings: Settings) -> None:
@@ -272,4 +291,4 @@ def test_a_fan_out_of_hundreds_takes_no_more_statements_than_one_of_two(settings
     spread(small, "rc")
     spread(big, "r" * 30 + "q" * 200)
     counts = [[_statements(settings, kind, made.id) for kind in ("show", "watch")] for made in (small, big)]
-    assert counts[0] == counts[1] == [6, 7]
+    assert counts[0] == counts[1] == [7, 8]

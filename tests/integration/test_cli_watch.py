@@ -63,7 +63,7 @@ def test_watch_without_a_terminal_prints_lines_and_ends_with_the_project(officin
     lines = ended.stdout.splitlines()
     assert "09:00:00  monthly           completed" in lines
     assert "09:00:00  project           completed" in lines
-    assert lines[-1] == "completed: 1 of 6 tasks completed, 0.0123 USD, 20 s"
+    assert lines[-1] == "completed: 1 of 6 tasks, 0.0123 USD, 20 s"
     assert any(line.endswith("/profile.md  1.8 kB") for line in lines)
     assert "\x1b" not in ended.stdout
 

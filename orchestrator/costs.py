@@ -1,0 +1,59 @@
+"""Money spent by runs under way.
+
+A run's cost is booked on its task and project when it ends; until then it stands in the run's own row. Whoever shows a
+sum adds both, so that a project that works for an hour does not look free for an hour.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, Integer, func, select
+
+from orchestrator.states import RUN_OPEN
+from orchestrator.store.tables import runs
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """An amount in micro-USD; incomplete where a price was unknown."""
+
+    micro: int = 0
+    incomplete: bool = False
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.micro + other.micro, self.incomplete or other.incomplete)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What the open runs of one project have spent, by task; under None what made its plan."""
+
+    by_task: dict[str | None, Cost] = field(default_factory=dict)
+
+    @property
+    def all(self) -> Cost:
+        return sum(self.by_task.values(), Cost())
+
+    def of(self, task_id: str) -> Cost:
+        return self.by_task.get(task_id, Cost())
+
+
+def of_open_runs(connection: Connection, project_ids: Collection[str]) -> Mapping[str, Spent]:
+    """What is spent and not booked yet, by project: one statement; none without projects."""
+    found: defaultdict[str, Spent] = defaultdict(Spent)
+    if not project_ids:
+        return found
+    query = (
+        select(
+            runs.c.project_id,
+            runs.c.task_id,
+            func.sum(runs.c.cost_micro).label("micro"),
+            func.max(runs.c.cost_incomplete.cast(Integer)).label("incomplete"),
+        )
+        .where(runs.c.project_id.in_(project_ids), runs.c.status.in_(sorted(RUN_OPEN)))
+        .group_by(runs.c.project_id, runs.c.task_id)
+    )
+    for row in connection.execute(query):
+        found[row.project_id].by_task[row.task_id] = Cost(int(row.micro or 0), bool(row.incomplete))
+    return found
