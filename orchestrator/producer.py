@@ -84,6 +84,17 @@ def submit(
     return _store(settings, skills, found, named, client_key, mode=mode, rehearse=rehearse)
 
 
+def check(source: str, *, settings: Settings | None = None, rehearse: bool = False) -> None:
+    """Judges a project as `submit` would, and writes nothing: for whoever has something to start before it.
+
+    Raises:
+        WrongUse: with every fault found.
+    """
+    settings = settings or get_settings()
+    found, _ = read(source, settings, catalogue.build())
+    _need_model(settings, found, rehearse=rehearse)
+
+
 def read(source: str | Path, settings: Settings, skills: SkillRegistry) -> tuple[Project, dict[str, AgentDefinition]]:
     """The project of a file or brief, checked whole against what there is here, and the agents its tasks name.
 

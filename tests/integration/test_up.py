@@ -121,17 +121,6 @@ def test_a_project_runs_to_its_end_is_seen_in_flower_and_the_stack_goes(officina
     assert not any(alive(pid) for pid in family)
 
 
-def test_a_bad_project_file_ends_the_command_and_the_stack(officina, home, tmp_path) -> None:
-    (tmp_path / "bad.yaml").write_text("title: T\ntasks:\n  - key: a\n    role: writer\n    instruktion: x\n")
-
-    command = officina(home, "up", "--run", str(tmp_path / "bad.yaml"), "--yes")
-
-    assert "instruction" in command.until("instruktion")
-    assert command.process.wait(60) == 2
-    assert command.process.poll() is not None
-    assert not (home / "run" / "stack.json").exists()
-
-
 def test_nothing_is_left_when_the_command_is_killed(officina, home) -> None:
     command = officina(home, "up")
     flower = flower_of(home)

@@ -39,6 +39,9 @@ def up(
     if run is None and (yes or rehearse):
         raise typer.BadParameter("--yes and --rehearse speak of the project that --run names")
     if run is not None:
+        from orchestrator.producer import check
+
+        check(str(run), settings=settings, rehearse=rehearse)
         _require_sandbox(run)
     stack = EmbeddedStack(
         settings,
