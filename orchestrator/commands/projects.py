@@ -25,6 +25,17 @@ class ModeName(StrEnum):
     BYPASS = "bypass"
 
 
+class StatusName(StrEnum):
+    """The states of a project as choices of an option; the same as `orchestrator.states.ProjectStatus`."""
+
+    PLANNING = "planning"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    PARTIAL = "partial"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
 @app.command()
 def submit(
     source: Annotated[
@@ -83,7 +94,7 @@ def show(
 
 @app.command("list")
 def list_projects(
-    status: Annotated[str | None, typer.Option(help="Only projects in this state.")] = None,
+    status: Annotated[StatusName | None, typer.Option(help="Only projects in this state.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many, newest first.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list.")] = False,
 ) -> None:
@@ -93,7 +104,7 @@ def list_projects(
 
     settings = get_settings()
     with looking(settings) as connection:
-        found = views.project_list(connection, settings.owner, status=status, limit=limit)
+        found = views.project_list(connection, settings.owner, status=status and status.value, limit=limit)
     if as_json:
         say_json(found)
         return

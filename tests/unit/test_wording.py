@@ -1,12 +1,17 @@
 """Values as people read them."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.commands.projects import ModeName, StatusName
 from orchestrator.records import Event
+from orchestrator.states import ProjectStatus
 from orchestrator.terminal.sentences import LONGEST, sentence
 from orchestrator.terminal.wording import clock, duration, money, one_line, several, size, visible
+from registry.permissions import MODES
 
 
 @pytest.mark.parametrize(
@@ -65,3 +70,8 @@ def test_sentences_of_events() -> None:
     }
     for kind, (data, words) in told.items():
         assert sentence(Event(kind, data)) == words
+
+
+def test_choices_of_options_are_the_words_of_the_house():
+    assert {one.value for one in ModeName} == set(MODES)
+    assert {one.value for one in StatusName} == set(get_args(ProjectStatus))
