@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from orchestrator import crashpoints
 from orchestrator.known import load_presets, registries
+from orchestrator.ports import wiring
 from orchestrator.ports.signals import DeskSignals
 from orchestrator.records import RunRecord, Wake
 from orchestrator.settings import Settings, get_settings
@@ -165,6 +166,7 @@ def services(settings: Settings) -> Services:
     database = get_database(settings)
     desk = DeskSignals(settings, database)
     skills = catalogue.build()
+    ports = wiring.wire(settings, skills)
     known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
     checker, presets = Checker(known), load_presets(settings, known)
     for fault in presets.faults:
@@ -185,6 +187,7 @@ def services(settings: Settings) -> Services:
         workspace=lambda run: folder(run.workspace) if run.workspace else None,
         sandbox=lambda _run: find_sandbox(),
         signals=lambda _run: desk,
+        memory=ports.memory,
         check=checker.run,
         check_definition=checker.definition,
         targets=lambda run: _targets(database, run, presets),

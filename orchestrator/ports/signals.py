@@ -1,11 +1,11 @@
 """What a skill may put on the desk: notices, questions, alerts, results. Never anything that approves a call."""
 
-import hashlib
 from datetime import timedelta
 
 from sqlalchemy import Connection, func, insert, select
 
 from orchestrator import desk, events
+from orchestrator.ports.keys import call_key
 from orchestrator.records import Event
 from orchestrator.settings import Settings
 from orchestrator.store.database import Database, now_ms
@@ -61,7 +61,7 @@ class DeskSignals:
             "options": [{"id": option, "label": option} for option in options],
             "priority": priority,
             "schema": _schema(options),
-            "dedupe_key": _key(caller),
+            "dedupe_key": call_key(caller),
         }
         raised = self._database.write(lambda c: _store(c, caller, row, expires_in_hours))
         desk.changed(self._settings, caller.owner_id, [raised.signal_id])
@@ -107,12 +107,6 @@ def _earlier(connection: Connection, caller: Caller, row: dict[str, Json]) -> st
         signals.c.created_at > since,
     )
     return connection.execute(same.limit(1)).scalar()
-
-
-def _key(caller: Caller) -> str | None:
-    if caller.run_id is None or caller.call_id is None:
-        return None
-    return hashlib.sha256(f"{caller.run_id}\n{caller.call_id}".encode()).hexdigest()
 
 
 def _schema(options: list[str]) -> dict[str, Json]:

@@ -72,8 +72,14 @@ agents = Table(
     Column("name", Text, nullable=False),
     Column("role", Text, nullable=False),
     Column("definition_digest", Text, ForeignKey("definitions.digest"), nullable=False),
+    #: Of a saved agent: its name as it compares (an owner has one of each), and the call that made it.
+    Column("name_key", Text),
+    Column("call_key", Text),
     columns.time("created_at", nullable=False),
+    columns.time("updated_at"),
     UniqueConstraint("project_id", "key"),
+    UniqueConstraint("call_key"),
+    UniqueConstraint("owner_id", "name_key"),
 )
 
 tasks = Table(

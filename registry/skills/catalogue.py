@@ -6,9 +6,9 @@ from registry.skills.skill import Skill
 
 def catalogue() -> list[Skill]:
     """The skills of this release. Modules are imported here, so that `officina --help` pays for none of them."""
-    from registry.skills import code, data, desktop, docs, files
+    from registry.skills import code, data, desktop, docs, files, memory
 
-    return [skill for module in (code, data, desktop, docs, files) for skill in module.SKILLS]
+    return [skill for module in (code, data, desktop, docs, files, memory) for skill in module.SKILLS]
 
 
 def build() -> SkillRegistry:

@@ -14,6 +14,7 @@ from registry.base import Json
 from registry.errors import SkillError
 from registry.graph.targets import AgentCard
 from registry.permissions import Policy
+from registry.skills.ports import Llm, Memories, Schedules, Studio
 
 CallerKind = Literal["run", "person", "schedule", "generator", "plugin"]
 
@@ -29,6 +30,8 @@ class Caller:
     run_id: str | None = None
     agent_id: str | None = None
     agent_name: str | None = None
+    #: The being behind the agent: what it remembers outlives a project.
+    being_id: str | None = None
     #: The id of the call: unique within its run, the key of rows a skill writes.
     call_id: str | None = None
     tier: str = "standard"
@@ -259,6 +262,10 @@ class SkillContext:
     workspace: Workspace | None = None
     sandbox: Sandbox | None = None
     signals: Signals | None = None
+    memory: Memories | None = None
+    schedules: Schedules | None = None
+    studio: Studio | None = None
+    llm: Llm | None = None
     control: Control | None = None
     #: Agents that can be spawned or handed over to.
     roster: Sequence[Colleague] = ()

@@ -1,7 +1,6 @@
 """`files.list`: what lies in the workspace, page by page (spec: skills 7.6)."""
 
 import base64
-from datetime import UTC, datetime
 from typing import Final, Literal
 
 from pydantic import Field
@@ -13,6 +12,7 @@ from registry.skills.context import Entry, SkillContext
 from registry.skills.globs import Glob
 from registry.skills.paths import WorkspaceFolder, WorkspaceGlob
 from registry.skills.skill import skill
+from registry.times import iso
 
 NOT_WIRED: Final = "no workspace is wired to this call"
 #: Characters of a cursor that bind it to its question.
@@ -66,8 +66,7 @@ def list_files(given: ListFiles, context: SkillContext) -> ListedFiles:
 
 
 def _listed(entry: Entry) -> ListedEntry:
-    moment = datetime.fromtimestamp(entry.modified_at / 1000, tz=UTC).isoformat(timespec="milliseconds")
-    return ListedEntry(path=entry.path, type=entry.type, size=entry.size, modified_at=moment.replace("+00:00", "Z"))
+    return ListedEntry(path=entry.path, type=entry.type, size=entry.size, modified_at=iso(entry.modified_at))
 
 
 def _cursor_key(given: ListFiles) -> str:

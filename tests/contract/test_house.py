@@ -93,7 +93,8 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_no_file_of_code_is_long() -> None:
-    lengths = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in code()}
+    written = [path for path in code() if "migrations" not in path.parts]  # those are generated from the tables
+    lengths = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in written}
 
     assert lengths
     assert {path: length for path, length in lengths.items() if length > LONGEST_FILE} == {}

@@ -12,6 +12,7 @@ from registry.base import Json
 from registry.errors import Fault, Refused, WrongUse
 
 if TYPE_CHECKING:
+    from orchestrator.ports.wiring import RowPorts
     from orchestrator.settings import Settings
     from registry.skills.context import SkillContext
     from registry.skills.registry import SkillRegistry
@@ -137,13 +138,24 @@ def _context(
 
     found = skills.find(name)
     needs = found.needs if found else frozenset()
+    ports = _ports(settings, skills) if needs & {"memory", "schedules", "studio"} else None
     return SkillContext(
         caller=Caller(kind="person" if caller is CallerName.PERSON else "run", owner_id=settings.owner),
         policy=Policy(agent=TEAM_PERMISSIONS, run={}) if caller is CallerName.AGENT else None,
         workspace=JailedWorkspace(workspace or _scratch(settings)) if "workspace" in needs else None,
         # Looked for only when it is used: each link of the chain is tried by running a program behind it.
         sandbox=find_sandbox() if "sandbox" in needs else None,
+        memory=ports.memory if ports else None,
     )
+
+
+def _ports(settings: "Settings", skills: "SkillRegistry") -> "RowPorts":
+    """The ports over rows, with an SQLite database made where there is none yet."""
+    from orchestrator.ports.wiring import wire
+    from orchestrator.store.database import prepare
+
+    prepare(settings)
+    return wire(settings, skills)
 
 
 def _scratch(settings: "Settings") -> Path:

@@ -50,6 +50,9 @@ def of_call(
         workspace=session.services.workspace(record),
         sandbox=session.services.sandbox(record),
         signals=session.services.signals(record),
+        memory=session.services.memory,
+        schedules=session.services.schedules,
+        studio=session.services.studio,
         control=QueueKeys(session),
         roster=_Roster(session),
         rehearsal=record.rehearsal,
@@ -74,6 +77,7 @@ def _caller(session: Session, call: Call) -> Caller:
         run_id=record.id,
         agent_id=session.agent.id,
         agent_name=session.agent.name,
+        being_id=session.agent.being_id,
         call_id=call.id,
         tier=session.agent.tier,
     )

@@ -9,6 +9,7 @@ from orchestrator.records import RunRecord
 from orchestrator.settings import Limits
 from registry.base import Json
 from registry.skills.context import Sandbox, Signals, Workspace
+from registry.skills.ports import Memories, Schedules, Studio
 from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Skill
 from workers.engine.targets import Target
@@ -32,6 +33,9 @@ class Services:
     workspace: Callable[[RunRecord], Workspace | None] = _nothing
     sandbox: Callable[[RunRecord], Sandbox | None] = _nothing
     signals: Callable[[RunRecord], Signals | None] = _nothing
+    memory: Memories | None = None
+    schedules: Schedules | None = None
+    studio: Studio | None = None
     #: Tools every agent has beside its own (stub tools of a scripted run); they hide pack tools of the same name.
     extra_tools: Iterable[Skill] = ()
     #: Faults of a run's definition; any of them stops it before its first step.

@@ -104,12 +104,17 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("role", sa.Text(), nullable=False),
         sa.Column("definition_digest", sa.Text(), nullable=False),
+        sa.Column("name_key", sa.Text(), nullable=True),
+        sa.Column("call_key", sa.Text(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=True),
         sa.ForeignKeyConstraint(
             ["definition_digest"], ["definitions.digest"], name=op.f("fk_agents_definition_digest")
         ),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_agents_project_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_agents")),
+        sa.UniqueConstraint("call_key", name=op.f("uq_agents_call_key")),
+        sa.UniqueConstraint("owner_id", "name_key", name=op.f("uq_agents_owner_id_name_key")),
         sa.UniqueConstraint("project_id", "key", name=op.f("uq_agents_project_id_key")),
     )
     op.create_table(
@@ -360,8 +365,126 @@ def upgrade() -> None:
         batch_op.create_index("ix_signals_status_expires_at", ["status", "expires_at"], unique=False)
         batch_op.create_index("ix_signals_task_id_digest", ["task_id", "digest"], unique=False)
 
+    op.create_table(
+        "generators",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("name_key", sa.Text(), nullable=False),
+        sa.Column("description", sa.Text(), nullable=False),
+        sa.Column("inputs", sa.Text(), nullable=False),
+        sa.Column("steps", sa.Text(), nullable=False),
+        sa.Column("is_public", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("call_key", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_generators")),
+        sa.UniqueConstraint("call_key", name=op.f("uq_generators_call_key")),
+        sa.UniqueConstraint("owner_id", "name_key", name=op.f("uq_generators_owner_id_name_key")),
+    )
+    op.create_table(
+        "schedules",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=True),
+        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("spec", sa.Text(), nullable=False),
+        sa.Column("timezone", sa.Text(), nullable=False),
+        sa.Column("action", sa.Text(), nullable=False),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("next_run_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_run_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_result", sa.Text(), nullable=True),
+        sa.Column("runs", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("max_runs", sa.Integer(), nullable=True),
+        sa.Column("start_at", sa.BigInteger(), nullable=True),
+        sa.Column("end_at", sa.BigInteger(), nullable=True),
+        sa.Column("call_key", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_schedules")),
+        sa.UniqueConstraint("call_key", name=op.f("uq_schedules_call_key")),
+    )
+    with op.batch_alter_table("schedules", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_schedules_next_run_at",
+            ["next_run_at"],
+            unique=False,
+            sqlite_where=sa.text("status = 'active'"),
+            postgresql_where=sa.text("status = 'active'"),
+        )
+        batch_op.create_index("ix_schedules_owner_id_status", ["owner_id", "status"], unique=False)
+
+    op.create_table(
+        "firings",
+        sa.Column("schedule_id", sa.Text(), nullable=False),
+        sa.Column("due_at", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("result", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("project_id", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_firings_project_id"), ondelete="SET NULL"
+        ),
+        sa.ForeignKeyConstraint(
+            ["schedule_id"], ["schedules.id"], name=op.f("fk_firings_schedule_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("schedule_id", "due_at", name=op.f("pk_firings")),
+    )
+    op.create_table(
+        "memories",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.Text(), nullable=False),
+        sa.Column("namespace", sa.Text(), nullable=False),
+        sa.Column("being_id", sa.Text(), nullable=True),
+        sa.Column("project_id", sa.Text(), nullable=True),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("content", sa.Text(), nullable=False),
+        sa.Column("content_hash", sa.Text(), nullable=False),
+        sa.Column("tags", sa.Text(), nullable=False),
+        sa.Column("importance", sa.Float(), nullable=False),
+        sa.Column("words", sa.Integer(), nullable=False),
+        sa.Column("untrusted", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("source_task_id", sa.Text(), nullable=True),
+        sa.Column("call_key", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("last_used_at", sa.BigInteger(), nullable=True),
+        sa.Column("uses", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("expires_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_memories_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_memories")),
+        sa.UniqueConstraint("call_key", name=op.f("uq_memories_call_key")),
+        sa.UniqueConstraint(
+            "owner_id", "namespace", "content_hash", name=op.f("uq_memories_owner_id_namespace_content_hash")
+        ),
+    )
+    with op.batch_alter_table("memories", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_memories_project_id"), ["project_id"], unique=False)
+
+    op.create_table(
+        "memory_words",
+        sa.Column("space", sa.Text(), nullable=False),
+        sa.Column("word", sa.Text(), nullable=False),
+        sa.Column("memory_id", sa.Text(), nullable=False),
+        sa.Column("count", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["memory_id"], ["memories.id"], name=op.f("fk_memory_words_memory_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("space", "word", "memory_id", name=op.f("pk_memory_words")),
+    )
+    with op.batch_alter_table("memory_words", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_memory_words_memory_id"), ["memory_id"], unique=False)
+
 
 def downgrade() -> None:
+    op.drop_table("memory_words")
+    op.drop_table("memories")
+    op.drop_table("firings")
+    op.drop_table("schedules")
+    op.drop_table("generators")
     with op.batch_alter_table("signals", schema=None) as batch_op:
         batch_op.drop_index("ix_signals_task_id_digest")
         batch_op.drop_index("ix_signals_status_expires_at")

@@ -1,0 +1,19 @@
+"""The ports over rows, made together for whoever calls skills: a worker, the command line, the API."""
+
+from dataclasses import dataclass
+
+from orchestrator.ports.memory import StoredMemories
+from orchestrator.settings import Settings
+from orchestrator.store.database import get_database
+from registry.skills.registry import SkillRegistry
+
+
+@dataclass(frozen=True)
+class RowPorts:
+    memory: StoredMemories
+
+
+def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
+    """The ports of this installation; nothing is opened before the first call."""
+    database = get_database(settings)
+    return RowPorts(memory=StoredMemories(database, outside=[skill.name for skill in skills if skill.open_world]))

@@ -1,0 +1,124 @@
+"""Tables of what outlives a project: memories, schedules with their firings, saved generators.
+
+Saved agents are rows of `agents` without a project.
+"""
+
+from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Table, Text, UniqueConstraint, text
+
+from orchestrator.store import columns
+from orchestrator.store.tables import metadata
+
+memories = Table(
+    "memories",
+    metadata,
+    columns.key(),
+    Column("owner_id", Text, nullable=False),
+    #: Whose memory it is: `being:ID`, `project:ID`, or `owner` for a person's own notes.
+    Column("namespace", Text, nullable=False),
+    Column("being_id", Text),
+    Column("project_id", Text, ForeignKey("projects.id", ondelete="CASCADE"), index=True),
+    Column("kind", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    #: Of the content as it compares: case, blanks and forms of characters left out.
+    Column("content_hash", Text, nullable=False),
+    Column("tags", columns.JsonText, nullable=False),
+    #: 0 to 1.
+    Column("importance", Float, nullable=False),
+    #: Words of the content, for the length part of its rank.
+    Column("words", Integer, nullable=False),
+    #: Made where text from outside had been read.
+    columns.flag("untrusted"),
+    Column("source_task_id", Text),
+    #: Digest of run and call: a call that runs again after a crash finds its own row.
+    Column("call_key", Text),
+    columns.time("created_at", nullable=False),
+    columns.time("last_used_at"),
+    columns.count("uses"),
+    columns.time("expires_at"),
+    UniqueConstraint("owner_id", "namespace", "content_hash"),
+    UniqueConstraint("call_key"),
+)
+
+#: The words of each memory and how often it has them: what recall looks up, alike on every database.
+memory_words = Table(
+    "memory_words",
+    metadata,
+    #: Digest of owner and namespace, so that one's words are never read for another.
+    Column("space", Text, primary_key=True),
+    Column("word", Text, primary_key=True),
+    Column("memory_id", Text, ForeignKey("memories.id", ondelete="CASCADE"), primary_key=True, index=True),
+    Column("count", Integer, nullable=False),
+)
+
+schedules = Table(
+    "schedules",
+    metadata,
+    columns.key(),
+    Column("owner_id", Text, nullable=False),
+    #: Whose run made it; None: a person did.
+    Column("agent_id", Text),
+    Column("title", Text, nullable=False),
+    #: at, every, cron
+    Column("kind", Text, nullable=False),
+    #: A moment, minutes, or five cron fields.
+    Column("spec", Text, nullable=False),
+    Column("timezone", Text, nullable=False),
+    #: {kind: prompt, text} | {kind: skill, skill, input} | {kind: generator, generatorId, inputs}
+    Column("action", columns.JsonText, nullable=False),
+    #: active, paused, done, failed
+    Column("status", Text, nullable=False),
+    Column("reason", Text),
+    columns.time("next_run_at"),
+    columns.time("last_run_at"),
+    #: fired, missed, skipped: what became of the last due time.
+    Column("last_result", Text),
+    columns.count("runs"),
+    Column("max_runs", Integer),
+    columns.time("start_at"),
+    columns.time("end_at"),
+    Column("call_key", Text),
+    columns.time("created_at", nullable=False),
+    UniqueConstraint("call_key"),
+    Index("ix_schedules_owner_id_status", "owner_id", "status"),
+    Index(
+        "ix_schedules_next_run_at",
+        "next_run_at",
+        sqlite_where=text("status = 'active'"),
+        postgresql_where=text("status = 'active'"),
+    ),
+)
+
+#: What became of each due time; unique, so that two clocks fire it once.
+firings = Table(
+    "firings",
+    metadata,
+    Column("schedule_id", Text, ForeignKey("schedules.id", ondelete="CASCADE"), primary_key=True),
+    Column("due_at", BigInteger, primary_key=True, autoincrement=False),
+    columns.time("at", nullable=False),
+    #: fired, missed, skipped
+    Column("result", Text, nullable=False),
+    Column("reason", Text),
+    #: The project it started.
+    Column("project_id", Text, ForeignKey("projects.id", ondelete="SET NULL")),
+)
+
+generators = Table(
+    "generators",
+    metadata,
+    columns.key(),
+    Column("owner_id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    #: The name as it compares; one of each for an owner.
+    Column("name_key", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("inputs", columns.JsonText, nullable=False),
+    Column("steps", columns.JsonText, nullable=False),
+    columns.flag("is_public"),
+    Column("version", Integer, nullable=False),
+    Column("call_key", Text),
+    columns.time("created_at", nullable=False),
+    UniqueConstraint("owner_id", "name_key"),
+    UniqueConstraint("call_key"),
+)
+
+__all__ = ["firings", "generators", "memories", "memory_words", "metadata", "schedules"]

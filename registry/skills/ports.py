@@ -1,0 +1,180 @@
+"""Ports over rows and models: what memory, schedules, saved definitions and language models look like to a skill.
+
+Their real sides live in `orchestrator/ports` and `workers/models`. Whose rows a call may see follows from its caller,
+never from its input.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from registry.base import Json
+
+if TYPE_CHECKING:
+    from registry.agents import AgentDefinition
+    from registry.generators import Generator
+    from registry.schedules import Schedule
+    from registry.skills.context import Caller
+
+MemoryScope = Literal["being", "project"]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One thing somebody kept; times are epoch milliseconds."""
+
+    id: str
+    content: str
+    kind: str
+    tags: tuple[str, ...]
+    importance: float
+    created_at: int
+    source_task_id: str | None
+    #: It was made where text from outside had been read.
+    untrusted: bool
+    #: How well it fits the question, 0 to 1.
+    score: float
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to remember."""
+
+    content: str
+    kind: str = "note"
+    tags: tuple[str, ...] = ()
+    #: 0 to 1.
+    importance: float = 0.5
+    #: Days it is kept; None: until it is deleted.
+    ttl_days: int | None = None
+    scope: MemoryScope = "being"
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """What is looked for in memory: words, never a query language."""
+
+    query: str
+    limit: int = 5
+    #: Any of these; empty: every kind.
+    kinds: frozenset[str] = frozenset()
+    #: All of these.
+    tags: frozenset[str] = frozenset()
+    #: Epoch milliseconds; only what was made from then on.
+    since_ms: int | None = None
+    min_score: float = 0.0
+    scope: MemoryScope = "being"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What became of a note: a new memory, or the earlier one that says the same."""
+
+    id: str
+    is_new: bool
+
+
+class Memories(Protocol):
+    """What an agent remembers. A caller sees the rows of its own being or project; a person, the owner's notes."""
+
+    def recall(self, caller: "Caller", lookup: Lookup) -> list[Memory] | None:
+        """The best fits, best first; None: this caller has nowhere to keep memories."""
+        ...
+
+    def store(self, caller: "Caller", note: Note) -> Kept | None:
+        """Keeps a note once for each call; None: this caller has nowhere to keep it.
+
+        Raises:
+            SkillError: `quota`.
+        """
+        ...
+
+
+class Schedules(Protocol):
+    """The owner's schedules, as far as a skill may add to them."""
+
+    @property
+    def timezone(self) -> str:
+        """The owner's time zone (IANA)."""
+        ...
+
+    def create(self, caller: "Caller", schedule: "Schedule") -> str:
+        """Stores a schedule once for each call; returns its id.
+
+        Raises:
+            SkillError: `invalid_input` when its action names what is not there, or gives a skill an input that does
+                not fit; `quota`.
+        """
+        ...
+
+
+class Studio(Protocol):
+    """What an owner saves: agents and generators."""
+
+    def unknown(self, names: list[str]) -> list[str]:
+        """Those of the names that are neither skills nor documents here."""
+        ...
+
+    def save_agent(self, caller: "Caller", agent: "AgentDefinition") -> tuple[str, bool]:
+        """Saves an agent once for each call: its id, and whether this call made it.
+
+        Raises:
+            SkillError: `conflict` when the owner has one of this name, `quota`.
+        """
+        ...
+
+    def save_generator(self, caller: "Caller", generator: "Generator") -> str:
+        """Saves a generator once for each call; returns its id.
+
+        Raises:
+            SkillError: `invalid_input` when a step names a skill that generators may not, `conflict`, `quota`.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One question to a language model, without tools."""
+
+    #: The skill that asks, for the trace and for a stand-in's script.
+    skill: str
+    prompt: str
+    system: str = ""
+    #: Never above the caller's; None: the caller's.
+    tier: str | None = None
+    temperature: float | None = None
+    max_tokens: int = 1024
+    stop: tuple[str, ...] = ()
+    #: JSON Schema the answer should have; checked by whoever asks.
+    schema: dict[str, Json] | None = None
+    timeout_s: float = 120
+    cancelled: Callable[[], bool] = field(default=lambda: False)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a model answered."""
+
+    text: str
+    model: str
+    finish_reason: Literal["stop", "length", "content_filter"]
+    prompt_tokens: int
+    completion_tokens: int
+    #: Tokens were guessed by characters.
+    estimated: bool
+    #: Micro-USD; None: nobody knows the price.
+    cost_micro: int | None
+    #: The stand-in said it, no model did.
+    stand_in: bool = False
+
+
+class Llm(Protocol):
+    """A language model, with the caller's money behind it."""
+
+    def ask(self, caller: "Caller", question: Ask) -> Said | None:
+        """The answer, its cost booked; None: there is no model here.
+
+        Raises:
+            SkillError: `budget_exceeded`, `rate_limited`, `remote_error`, `timeout`, `cancelled`.
+        """
+        ...
