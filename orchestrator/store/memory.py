@@ -16,7 +16,7 @@ from sqlalchemy.pool import StaticPool
 
 from orchestrator.records import wall_ms
 from orchestrator.store import database
-from orchestrator.store.tables import metadata
+from orchestrator.store.kept import metadata
 
 T = TypeVar("T")
 

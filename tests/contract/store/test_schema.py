@@ -1,21 +1,21 @@
-"""The migrations and the tables are one schema, on both databases."""
+"""The migrations and the tables are one schema, on every database."""
 
 from typing import Any
 
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from orchestrator.store.database import Database
+from orchestrator.settings import Settings
+from orchestrator.store.database import get_database
 from orchestrator.store.kept import metadata
 
 
-def test_the_migrations_lay_exactly_the_tables_of_the_code(database_url: str) -> None:
-    database = Database(database_url)
+def test_a_new_database_has_exactly_the_tables_of_the_code(store_settings: Settings) -> None:
     options: dict[str, Any] = {"compare_type": True, "compare_server_default": True}
-    with database.read() as connection:
+    with get_database(store_settings).read() as connection:
         context = MigrationContext.configure(connection, opts=options)
         differences = compare_metadata(context, metadata)
-        assert "memories" in metadata.tables
-    database.dispose()
+    get_database(store_settings).dispose()
 
+    assert {"memories", "runs"} <= set(metadata.tables)
     assert differences == []
