@@ -169,7 +169,7 @@ def test_an_answer_that_fits_nothing_changes_nothing(officina: Run, project: Pro
         (["answer", "01a22d1e-0000"], 2, "answer_shape: "),
         (["answer", "01a22d1e-0000", "--payload", "{"], 2, "--payload: invalid_json: "),
         (["list", "--limit", "0"], 2, "Usage: "),
-        (["list", "--status", "nope"], 2, "partial"),
+        (["list", "--status", "nope"], 2, "Usage: "),
         (["nonsense"], 2, "Usage: "),
         (["skills", "show", "no.such"], 1, "unknown_skill: "),
     ],
