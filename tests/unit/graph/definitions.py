@@ -8,6 +8,12 @@ from registry.graph.validation import validate
 Json = Any
 
 
+STOP = '$output.finishReason = "stop"'
+CALLS = '$output.finishReason = "tool-calls"'
+BATCH = {"type": "tool:call", "calls": "$output.toolCalls"}
+BUDGET = {"budget": {"maxSteps": 9}}
+
+
 def agent(nodes: Json = None, edges: Json = None, **fields: Json) -> dict[str, Json]:
     """start -> think -> end without tools, which has no findings; `nodes` and `edges` are added, or replace by id."""
     base: dict[str, Json] = {
@@ -49,6 +55,22 @@ def arrows(*pairs: str) -> list[Json]:
         source, target, *rest = pair.split(" ", 2)
         made.append({"from": source, "to": target} | ({"when": rest[0].removeprefix("when ")} if rest else {}))
     return made
+
+
+def graph(nodes, *edges, **fields):
+    """A definition whose graph is just this."""
+    return agent(**fields) | {"graph": {"nodes": nodes, "edges": arrows(*edges)}}
+
+
+def looping(when=CALLS, think=None, act=None, **fields):
+    """start -> think <-> act, and end."""
+    nodes = {
+        "start": {"type": "core:start"},
+        "think": {"type": "llm:generate", **(think or {})},
+        "act": act or BATCH,
+        "end": {"type": "core:end"},
+    }
+    return graph(nodes, "start think", f"think act when {when}", "think end", "act think", **(BUDGET | fields))
 
 
 def found(definition: Json) -> list[tuple[str, str]]:

@@ -2,28 +2,7 @@
 
 import pytest
 
-from tests.unit.graph.definitions import agent, arrows, chain, found, mapping
-
-STOP = '$output.finishReason = "stop"'
-CALLS = '$output.finishReason = "tool-calls"'
-BATCH = {"type": "tool:call", "calls": "$output.toolCalls"}
-BUDGET = {"budget": {"maxSteps": 9}}
-
-
-def graph(nodes, *edges, **fields):
-    """A definition whose graph is just this."""
-    return agent(**fields) | {"graph": {"nodes": nodes, "edges": arrows(*edges)}}
-
-
-def looping(when=CALLS, think=None, act=None, **fields):
-    """start -> think <-> act, and end."""
-    nodes = {
-        "start": {"type": "core:start"},
-        "think": {"type": "llm:generate", **(think or {})},
-        "act": act or BATCH,
-        "end": {"type": "core:end"},
-    }
-    return graph(nodes, "start think", f"think act when {when}", "think end", "act think", **(BUDGET | fields))
+from tests.unit.graph.definitions import CALLS, STOP, agent, chain, found, looping, mapping
 
 
 def test_a_model_node_speaks_with_a_prompt_of_the_agent():

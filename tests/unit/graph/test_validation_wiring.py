@@ -2,28 +2,7 @@
 
 import pytest
 
-from tests.unit.graph.definitions import agent, arrows, chain, found, mapping
-
-STOP = '$output.finishReason = "stop"'
-CALLS = '$output.finishReason = "tool-calls"'
-BATCH = {"type": "tool:call", "calls": "$output.toolCalls"}
-BUDGET = {"budget": {"maxSteps": 9}}
-
-
-def graph(nodes, *edges, **fields):
-    """A definition whose graph is just this."""
-    return agent(**fields) | {"graph": {"nodes": nodes, "edges": arrows(*edges)}}
-
-
-def looping(when=CALLS, think=None, act=None, **fields):
-    """start -> think <-> act, and end."""
-    nodes = {
-        "start": {"type": "core:start"},
-        "think": {"type": "llm:generate", **(think or {})},
-        "act": act or BATCH,
-        "end": {"type": "core:end"},
-    }
-    return graph(nodes, "start think", f"think act when {when}", "think end", "act think", **(BUDGET | fields))
+from tests.unit.graph.definitions import BUDGET, STOP, agent, arrows, chain, found, graph, looping, mapping
 
 
 def test_there_is_one_start_and_at_least_one_end():
