@@ -96,13 +96,24 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
 
 
 def _book(connection: Connection, project_id: str, ended: Sequence[Row[Any]]) -> None:
-    """What cancelled runs had spent stays spent, and their attempts were attempts: tasks and project keep both."""
+    """What cancelled runs had spent stays spent, and their attempts were attempts: tasks and project keep both.
+
+    A child brings its cost home to its parent, as if it had ended: a task costs what its root runs do.
+    """
     roots = [row.task_id for row in ended if row.kind == "root"]
     connection.execute(update(tasks).where(tasks.c.id.in_(roots)).values(attempt=tasks.c.attempt + 1))
+    spent = {row.id: row.cost_micro for row in ended}
+    unsure = {row.id for row in ended if row.cost_incomplete}
+    for row in sorted(ended, key=lambda row: -row.depth):  # the deepest first
+        if row.parent_id in spent:
+            spent[row.parent_id] += spent[row.id]
+            unsure |= {row.parent_id} if row.id in unsure else set()
     for row in ended:
-        if not (row.cost_micro or row.cost_incomplete):
-            continue
-        for table, key in ((projects, project_id), (tasks, row.task_id)):
-            incomplete = {"cost_incomplete": True} if row.cost_incomplete else {}
-            values = {"cost_micro": table.c.cost_micro + row.cost_micro} | incomplete
-            connection.execute(update(table).where(table.c.id == key).values(values))
+        incomplete = {"cost_incomplete": True} if row.id in unsure else {}
+        if spent[row.id] != row.cost_micro or len(incomplete) > row.cost_incomplete:
+            values = {"cost_micro": spent[row.id]} | incomplete
+            connection.execute(update(runs).where(runs.c.id == row.id).values(values))
+        if row.parent_id is None and (spent[row.id] or incomplete):
+            for table, key in ((projects, project_id), (tasks, row.task_id)):
+                values = {"cost_micro": table.c.cost_micro + spent[row.id]} | incomplete
+                connection.execute(update(table).where(table.c.id == key).values(values))

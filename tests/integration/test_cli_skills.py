@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.settings import Settings
 from tests.commands import Ended, Run
+from tests.rows import Project
 
 
 def test_skills_are_listed_shown_and_called(officina: Run) -> None:
@@ -105,3 +106,22 @@ def test_a_person_runs_code_in_the_sandbox(officina: Run) -> None:
     if result.get("code") == "sandbox_unavailable":
         pytest.skip(result["error"])
     assert (ended.returncode, result["output"]["stdout"]) == (0, "42\n")
+
+
+def test_doctor_deep_finds_the_rows_that_break_a_rule(officina: Run, project: Project) -> None:
+    ended = officina("doctor", "--deep", "--json")
+    found = json.loads(ended.stdout)
+    assert ended.returncode == 1 and found["rules"] > 30
+    assert "lease_over" in {row["rule"] for row in found["broken"]}  # rows made by hand, and nobody carries them
+
+    ended = officina("doctor", "--deep")
+    assert ended.returncode == 1
+    assert "lease_over: it does not hold that no run is running under a lease" in ended.stdout
+    assert project.run_ids["monthly"] in ended.stdout
+    assert ended.stdout.splitlines()[-1] == f"{len(found['broken'])} rows break a rule"
+
+
+def test_doctor_deep_says_that_a_sound_database_is_one(officina: Run, settings: Settings) -> None:
+    ended = officina("doctor", "--deep")
+    assert ended.returncode == 0
+    assert re.fullmatch(r"\d+ rules, and every row keeps them\n", ended.stdout)

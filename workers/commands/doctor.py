@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from orchestrator.commands.output import say, say_json
+from orchestrator.commands.output import looking, say, say_json
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from orchestrator.settings import Settings
     from workers.probes import Finding
 
 app = typer.Typer()
@@ -25,13 +26,22 @@ _ASCII_MARKS: Final = {"ok": "+ ok", "broken": "x broken", "absent": "- absent"}
 
 @app.command()
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="{settings, findings} as one JSON object.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Only look through the rows: whatever breaks a rule.")] = False,
+    grace: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="With --deep: how late a row may be before it is a fault.")
+    ] = 60,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="{settings, findings} as one JSON object; with --deep {rules, broken}.")
+    ] = False,
 ) -> None:
     """Print the settings in force and test each part; exit code 1 when something that is needed is broken."""
     from orchestrator.settings import get_settings
-    from workers import probes
 
     settings = get_settings()
+    if deep:
+        raise typer.Exit(_look_through(settings, round(grace * 1000), as_json=as_json))
+    from workers import probes
+
     shown = dict(_settings(settings))
     if not as_json:
         _say_settings(shown)
@@ -41,6 +51,25 @@ def doctor(
     else:
         _say_findings(found)
     raise typer.Exit(1 if any(one.verdict == "broken" for one in found) else 0)
+
+
+def _look_through(settings: "Settings", grace_ms: int, *, as_json: bool) -> int:
+    """Prints every row that breaks a rule, under the rule; gives the exit code."""
+    from orchestrator.store import invariants
+
+    with looking(settings) as connection:
+        found = invariants.broken(connection, grace_ms)
+    if as_json:
+        say_json({"rules": len(invariants.INVARIANTS), "broken": [row.to_json() for row in found]})
+        return 1 if found else 0
+    for rule in dict.fromkeys(row.rule for row in found):
+        rows = [row for row in found if row.rule == rule]
+        more = "; more are not shown" if len(rows) == invariants.MOST else ""
+        say(f"{rule}: it does not hold that {rows[0].says}{more}")
+        for row in rows:
+            say("  " + "  ".join([row.id, *(f"{name} {value}" for name, value in row.facts.items())]))
+    say(f"{len(found)} rows break a rule" if found else f"{len(invariants.INVARIANTS)} rules, and every row keeps them")
+    return 1 if found else 0
 
 
 def masked(text: str) -> str:
