@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import typer
 
-from orchestrator.commands import database, faults, graph, presets, projects, signals
+from orchestrator.commands import connections, database, faults, graph, presets, projects, signals
 
 
 def application() -> typer.Typer:
@@ -25,6 +25,7 @@ def application() -> typer.Typer:
     for part in (projects.app, signals.app, presets.app):
         app.add_typer(part)
     app.add_typer(graph.app, name="graph")
+    app.add_typer(connections.app, name="connections")
     app.add_typer(database.app, name="db")
     return app
 

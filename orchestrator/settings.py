@@ -160,6 +160,11 @@ class Settings(BaseSettings):
     presets_root: Path | None = None
     """Folder of your own presets, which win over those that ship; none: `~/.officina/presets`."""
 
+    secret_key: SecretStr | None = None
+    """Key of stored secrets (several, parted by commas: the first encrypts); none: one of its own in `home`."""
+    net_allow: str = ""
+    """For tests: `host:port` pairs, parted by commas, that skills may reach though they are private."""
+
     owner: str = "local"
     """Whom submitted projects belong to."""
 

@@ -36,6 +36,7 @@ from workers.engine.services import Services
 from workers.engine.session import Session
 from workers.engine.targets import Target
 from workers.models.choose import client_for
+from workers.net.wiring import guard_for
 from workers.sandbox.process import find_sandbox
 from workers.sandbox.workspace import JailedWorkspace
 
@@ -188,6 +189,8 @@ def services(settings: Settings) -> Services:
         sandbox=lambda _run: find_sandbox(),
         signals=lambda _run: desk,
         memory=ports.memory,
+        net=guard_for(settings),
+        connections=ports.connections,
         check=checker.run,
         check_definition=checker.definition,
         targets=lambda run: _targets(database, run, presets),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from orchestrator.ports.connections import StoredConnections
 from orchestrator.ports.memory import StoredMemories
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
@@ -11,9 +12,13 @@ from registry.skills.registry import SkillRegistry
 @dataclass(frozen=True)
 class RowPorts:
     memory: StoredMemories
+    connections: StoredConnections
 
 
 def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
     """The ports of this installation; nothing is opened before the first call."""
     database = get_database(settings)
-    return RowPorts(memory=StoredMemories(database, outside=[skill.name for skill in skills if skill.open_world]))
+    return RowPorts(
+        memory=StoredMemories(database, outside=[skill.name for skill in skills if skill.open_world]),
+        connections=StoredConnections(settings, database),
+    )

@@ -373,6 +373,22 @@ files = Table(
     Index("ix_files_task_id", "task_id"),
 )
 
+#: Accounts outside that skills may use, by a name their owner gave.
+connections = Table(
+    "connections",
+    columns.metadata,
+    columns.key(),
+    Column("owner_id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("config", columns.JsonText, nullable=False),
+    #: The secret fields as one JSON object, encrypted; nothing but the port ever reads them.
+    Column("secrets", Text, nullable=False),
+    columns.time("created_at", nullable=False),
+    columns.time("updated_at", nullable=False),
+    UniqueConstraint("owner_id", "name"),
+)
+
 #: One heartbeat row per worker process.
 workers = Table(
     "workers",

@@ -18,6 +18,7 @@ from orchestrator.terminal.rendering import STYLES, answer_command
 from orchestrator.terminal.wording import clock, glyph, money, one_line, several, size, visible, word
 from orchestrator.trees import Child, Fanout
 from registry.base import Json
+from registry.jsontext import compact
 
 #: Columns of a page that goes into a file or a pipe.
 PIPE_WIDTH = 160
@@ -98,6 +99,21 @@ def print_skill(skill: View) -> None:
     out.print(_grid([*facts, ("seconds", f"{skill['timeoutS']:g}"), ("asks", asks)]))
     for name in ("inputSchema", "outputSchema"):
         _section(out, name.removesuffix("Schema"), _schema(skill[name]))
+
+
+def print_connections(found: Sequence[View]) -> None:
+    """A line a connection; its secrets by name only."""
+    table = _table("connection", "kind", "settings", "secrets")
+    for one in found:
+        config = ", ".join(f"{key}={_brief(value)}" for key, value in one["config"].items())
+        table.add_row(
+            Text(one["name"], style="bold"), one["kind"], Text(one_line(config, 200)), ", ".join(one["secrets"])
+        )
+    console().print(table if found else "nothing is connected; `officina connections set --help`")
+
+
+def _brief(value: Json) -> str:
+    return value if isinstance(value, str) else compact(value)
 
 
 def print_presets(found: Sequence[View]) -> None:

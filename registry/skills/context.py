@@ -8,13 +8,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from registry.base import Json
 from registry.errors import SkillError
 from registry.graph.targets import AgentCard
 from registry.permissions import Policy
+from registry.skills.network import Network
 from registry.skills.ports import Llm, Memories, Schedules, Studio
+
+if TYPE_CHECKING:  # its models are built at import, and only calls that use a connection need them
+    from registry.connections import Connections
 
 CallerKind = Literal["run", "person", "schedule", "generator", "plugin"]
 
@@ -266,6 +270,8 @@ class SkillContext:
     schedules: Schedules | None = None
     studio: Studio | None = None
     llm: Llm | None = None
+    net: Network | None = None
+    connections: "Connections | None" = None
     control: Control | None = None
     #: Agents that can be spawned or handed over to.
     roster: Sequence[Colleague] = ()

@@ -133,12 +133,13 @@ def _context(
     from registry.permissions import Policy
     from registry.personas import TEAM_PERMISSIONS
     from registry.skills.context import Caller, SkillContext
+    from workers.net.wiring import guard_for
     from workers.sandbox.process import find_sandbox
     from workers.sandbox.workspace import JailedWorkspace
 
     found = skills.find(name)
     needs = found.needs if found else frozenset()
-    ports = _ports(settings, skills) if needs & {"memory", "schedules", "studio"} else None
+    ports = _ports(settings, skills) if needs & {"memory", "schedules", "studio", "connections"} else None
     return SkillContext(
         caller=Caller(kind="person" if caller is CallerName.PERSON else "run", owner_id=settings.owner),
         policy=Policy(agent=TEAM_PERMISSIONS, run={}) if caller is CallerName.AGENT else None,
@@ -146,6 +147,8 @@ def _context(
         # Looked for only when it is used: each link of the chain is tried by running a program behind it.
         sandbox=find_sandbox() if "sandbox" in needs else None,
         memory=ports.memory if ports else None,
+        connections=ports.connections if ports else None,
+        net=guard_for(settings) if "net" in needs else None,
     )
 
 

@@ -53,6 +53,8 @@ def of_call(
         memory=session.services.memory,
         schedules=session.services.schedules,
         studio=session.services.studio,
+        net=session.services.net,
+        connections=session.services.connections,
         control=QueueKeys(session),
         roster=_Roster(session),
         rehearsal=record.rehearsal,

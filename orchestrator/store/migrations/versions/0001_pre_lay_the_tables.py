@@ -11,6 +11,19 @@ depends_on = None
 
 def upgrade() -> None:
     op.create_table(
+        "connections",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("config", sa.Text(), nullable=False),
+        sa.Column("secrets", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_connections")),
+        sa.UniqueConstraint("owner_id", "name", name=op.f("uq_connections_owner_id_name")),
+    )
+    op.create_table(
         "definitions",
         sa.Column("digest", sa.Text(), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
@@ -532,3 +545,4 @@ def downgrade() -> None:
     op.drop_table("leases")
     op.drop_table("events")
     op.drop_table("definitions")
+    op.drop_table("connections")
