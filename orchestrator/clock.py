@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select
 from orchestrator import desk, queue
 from orchestrator.records import Wake
 from orchestrator.settings import Settings
-from orchestrator.store import actions, leases, runs, signals, stuck, workers
+from orchestrator.store import actions, leases, runs, schedules, signals, stuck, workers
 from orchestrator.store.database import Database, now_ms
 from orchestrator.store.tables import runs as runs_table
 from orchestrator.store.tables import signals as signals_table
@@ -42,10 +42,12 @@ class Repairs:
     signals: int = 0
     wakes: int = 0
     cards: int = 0
+    schedules: int = 0
 
     @property
     def any(self) -> bool:
-        return bool(self.leases or self.timers or self.stuck or self.signals or self.wakes or self.cards)
+        """Whether anything was moved."""
+        return any(vars(self).values())
 
 
 class Clock:
@@ -65,7 +67,7 @@ class Clock:
         if not self._elected():
             return done
         if self._anything_due():
-            for repair in (self._leases, self._timers, self._signals, self._wakes, self._actions):
+            for repair in (self._leases, self._timers, self._signals, self._wakes, self._actions, self._schedules):
                 try:
                     repair(done)
                 except Exception:
@@ -107,7 +109,7 @@ class Clock:
                 signals_table.c.execution.in_(("none", "started")),
                 ~signals_table.c.rejected,
             )
-            return connection.execute(acting.limit(1)).first() is not None
+            return connection.execute(acting.limit(1)).first() is not None or schedules.any_due(connection)
 
     def _leases(self, done: Repairs) -> None:
         done.leases = len(self._database.write(lambda c: runs.expire_leases(c, BATCH)))
@@ -149,6 +151,14 @@ class Clock:
         if self._database.write(lambda c: actions.give_up(c, BATCH)):
             self._desk_at = 0.0
         done.signals += len(waiting)
+
+    def _schedules(self, done: Repairs) -> None:
+        with self._database.read() as connection:
+            if not schedules.any_due(connection):
+                return
+        from orchestrator import firing  # the catalogue is read for it, which a clock at rest need not pay
+
+        done.schedules = firing.fire_due(self._settings, self._database, BATCH)
 
     def _send(self, move: Callable[[Connection], list[Wake]]) -> int:
         return queue.send(self._settings, self._database.write(move))

@@ -167,6 +167,8 @@ class Settings(BaseSettings):
 
     owner: str = "local"
     """Whom submitted projects belong to."""
+    timezone: str = "UTC"
+    """The owner's time zone (IANA name): what schedules mean that name none."""
 
     worker_slots: int = Field(64, ge=1)
     """Runs one worker process carries at once (threads, or processes with the prefork pool)."""
@@ -194,6 +196,15 @@ class Settings(BaseSettings):
     """Money one task may spend."""
 
     limits: Limits = Field(default_factory=Limits)
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        from registry.schedules import is_zone
+
+        if not is_zone(name):
+            raise ValueError(f"{name[:60]!r} is no time zone; use an IANA name such as Europe/Warsaw")
+        return name
 
     @field_validator("database_url")
     @classmethod

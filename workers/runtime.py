@@ -191,6 +191,7 @@ def services(settings: Settings) -> Services:
         memory=ports.memory,
         net=guard_for(settings),
         connections=ports.connections,
+        schedules=ports.schedules,
         check=checker.run,
         check_definition=checker.definition,
         targets=lambda run: _targets(database, run, presets),

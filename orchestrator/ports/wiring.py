@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from orchestrator.ports.connections import StoredConnections
 from orchestrator.ports.memory import StoredMemories
+from orchestrator.ports.schedules import StoredSchedules
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
 from registry.skills.registry import SkillRegistry
@@ -13,6 +14,7 @@ from registry.skills.registry import SkillRegistry
 class RowPorts:
     memory: StoredMemories
     connections: StoredConnections
+    schedules: StoredSchedules
 
 
 def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
@@ -21,4 +23,5 @@ def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
     return RowPorts(
         memory=StoredMemories(database, outside=[skill.name for skill in skills if skill.open_world]),
         connections=StoredConnections(settings, database),
+        schedules=StoredSchedules(settings, database, skills),
     )

@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, or_, select
 
 from orchestrator.store.tables import agents, definitions
+from registry.agents import AgentDefinition
 
 
 def at_hand(connection: Connection, owner_id: str, project_id: str | None) -> list[Row[Any]]:
@@ -20,3 +21,14 @@ def at_hand(connection: Connection, owner_id: str, project_id: str | None) -> li
     for row in connection.execute(query):
         found.setdefault(row.key, row)
     return list(found.values())
+
+
+def saved(connection: Connection, owner_id: str, agent_id: str) -> AgentDefinition | None:
+    """An agent an owner saved."""
+    query = (
+        select(definitions.c.body)
+        .join(agents, agents.c.definition_digest == definitions.c.digest)
+        .where(agents.c.project_id.is_(None), agents.c.owner_id == owner_id, agents.c.key == agent_id)
+    )
+    body = connection.execute(query).scalar()
+    return None if body is None else AgentDefinition.model_validate(body)

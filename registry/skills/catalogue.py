@@ -6,9 +6,10 @@ from registry.skills.skill import Skill
 
 def catalogue() -> list[Skill]:
     """The skills of this release. Modules are imported here, so that `officina --help` pays for none of them."""
-    from registry.skills import code, data, desktop, docs, files, memory
+    from registry.skills import code, data, desktop, docs, files, memory, scheduling
 
-    return [skill for module in (code, data, desktop, docs, files, memory) for skill in module.SKILLS]
+    modules = (code, data, desktop, docs, files, memory, scheduling)
+    return [skill for module in modules for skill in module.SKILLS]
 
 
 def build() -> SkillRegistry:

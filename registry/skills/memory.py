@@ -3,11 +3,12 @@
 from datetime import datetime
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, Field, StringConstraints
 
 from registry.base import Model
 from registry.errors import Detail, SkillError
 from registry.skills.context import SkillContext
+from registry.skills.moments import Moment
 from registry.skills.ports import Lookup, Note
 from registry.skills.secrets import looks_secret
 from registry.skills.skill import Skill, skill
@@ -31,10 +32,6 @@ def _tag(text: str) -> str:
 
 
 Tag = Annotated[str, StringConstraints(max_length=32), AfterValidator(_tag)]
-Moment = Annotated[
-    AwareDatetime,
-    WithJsonSchema({"type": "string", "format": "date-time", "description": "ISO 8601 with an offset"}),
-]
 
 
 class Recall(Model):

@@ -98,8 +98,11 @@ class Schedules(Protocol):
         """The owner's time zone (IANA)."""
         ...
 
-    def create(self, caller: "Caller", schedule: "Schedule") -> str:
+    def create(self, caller: "Caller", schedule: "Schedule", *, allowed: frozenset[str] | None) -> str:
         """Stores a schedule once for each call; returns its id.
+
+        Args:
+            allowed: skills the caller may use itself; None: all.
 
         Raises:
             SkillError: `invalid_input` when its action names what is not there, or gives a skill an input that does

@@ -149,6 +149,7 @@ def _context(
         memory=ports.memory if ports else None,
         connections=ports.connections if ports else None,
         net=guard_for(settings) if "net" in needs else None,
+        schedules=ports.schedules if ports else None,
     )
 
 

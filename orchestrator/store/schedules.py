@@ -1,0 +1,99 @@
+"""Moves of `schedules` and `firings`: created, claimed when due, and what became of each due time.
+
+A due schedule is claimed by one conditional update, and its firing has the due time in its key: two clocks fire it
+once.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select, update
+
+from orchestrator.store.database import now_ms
+from orchestrator.store.kept import firings, schedules
+from orchestrator.store.tables import projects
+from registry.schedules import Schedule
+
+
+def of_call(connection: Connection, call_key: str | None) -> str | None:
+    """The schedule this very call made before."""
+    if call_key is None:
+        return None
+    return connection.execute(select(schedules.c.id).where(schedules.c.call_key == call_key)).scalar()
+
+
+def active(connection: Connection, owner_id: str) -> int:
+    """How many an owner has that will run again."""
+    mine = select(func.count()).where(schedules.c.owner_id == owner_id, schedules.c.status == "active")
+    return int(connection.execute(mine).scalar_one())
+
+
+def create(connection: Connection, row: Mapping[str, Any]) -> None:
+    connection.execute(insert(schedules).values(dict(row) | {"status": "active"}))
+
+
+def any_due(connection: Connection) -> bool:
+    query = select(schedules.c.id).where(schedules.c.status == "active", schedules.c.next_run_at <= now_ms())
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def due(connection: Connection, limit: int) -> list[Row[Any]]:
+    """Schedules whose time has come, the longest due first, with the database's present time."""
+    query = select(schedules, now_ms().label("now")).where(
+        schedules.c.status == "active", schedules.c.next_run_at <= now_ms()
+    )
+    return list(connection.execute(query.order_by(schedules.c.next_run_at, schedules.c.id).limit(limit)))
+
+
+def claim(connection: Connection, row: Row[Any], next_run_at: int | None) -> bool:
+    """Moves a due schedule on to its next time; False when another clock did."""
+    taken = (
+        update(schedules)
+        .where(schedules.c.id == row.id, schedules.c.status == "active", schedules.c.next_run_at == row.next_run_at)
+        .values(next_run_at=next_run_at, status="active" if next_run_at is not None else "done")
+    )
+    return connection.execute(taken).rowcount == 1
+
+
+def record(
+    connection: Connection, row: Row[Any], result: str, *, reason: str | None = None, project_id: str | None = None
+) -> None:
+    """Keeps what became of the due time of a claimed schedule."""
+    firing = {"schedule_id": row.id, "due_at": row.next_run_at, "result": result, "reason": reason}
+    connection.execute(insert(firings).values(at=now_ms(), project_id=project_id, **firing))
+    values: dict[str, Any] = {"last_result": result}
+    if result == "fired":
+        values |= {"last_run_at": now_ms(), "runs": schedules.c.runs + 1}
+    connection.execute(update(schedules).where(schedules.c.id == row.id).values(values))
+
+
+def stop(connection: Connection, schedule_id: str, status: str, reason: str) -> None:
+    """Ends or pauses a schedule."""
+    values = {"status": status, "reason": reason, "next_run_at": None}
+    connection.execute(update(schedules).where(schedules.c.id == schedule_id).values(values))
+
+
+def latest(connection: Connection, schedule_id: str, count: int) -> list[Row[Any]]:
+    """The last firings with the state of the project each started (None: it is gone), the latest first."""
+    query = (
+        select(firings, projects.c.status.label("project_status"))
+        .outerjoin(projects, projects.c.id == firings.c.project_id)
+        .where(firings.c.schedule_id == schedule_id)
+        .order_by(firings.c.due_at.desc())
+    )
+    return list(connection.execute(query.limit(count)))
+
+
+def rule(row: Row[Any]) -> Schedule:
+    """When a stored schedule runs."""
+    return Schedule(
+        title=row.title,
+        kind=row.kind,
+        spec=row.spec,
+        timezone=row.timezone,
+        action=row.action,
+        anchor=row.created_at,
+        start_at=row.start_at,
+        end_at=row.end_at,
+        max_runs=row.max_runs,
+    )
