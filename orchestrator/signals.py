@@ -5,10 +5,11 @@ from typing import Any
 import jsonschema
 import referencing
 
-from orchestrator import crashpoints, desk, events, queue
+from orchestrator import crashpoints
+from orchestrator.notify import Broadcast, Notifier
 from orchestrator.settings import Settings
 from orchestrator.store import signals
-from orchestrator.store.database import get_database
+from orchestrator.store.database import Database, get_database
 from orchestrator.store.signals import Answered
 from registry.base import Json
 from registry.errors import Refused
@@ -28,7 +29,19 @@ def answer(settings: Settings, signal_id: str, *, option: str | None = None, pay
     Raises:
         Refused: `unknown_signal`, `already_answered`, `resume_validation_failed` (the signal stays open), `run_ended`.
     """
-    database = get_database(settings)
+    return answer_in(get_database(settings), Broadcast(settings), signal_id, option=option, payload=payload, by=by)
+
+
+def answer_in(
+    database: Database,
+    notifier: Notifier,
+    signal_id: str,
+    *,
+    option: str | None = None,
+    payload: Json = NONE,
+    by: str,
+) -> Answered:
+    """The same for a database and whoever is to be told, whichever they are."""
     with database.read() as connection:
         row = signals.get(connection, signal_id)
     if payload is NONE:
@@ -38,12 +51,12 @@ def answer(settings: Settings, signal_id: str, *, option: str | None = None, pay
     rejected = payload is None or (row.kind == "decision" and not _approves(payload))
     done = database.write(lambda c: signals.answer(c, signal_id, payload, rejected=rejected, by=by))
     crashpoints.reached("answered")
-    queue.send(settings, done.wakes)
+    notifier.wake(done.wakes)
     if done.act and done.project_id:
-        queue.advance(settings, done.project_id, row.title)
+        notifier.advance(done.project_id, row.title)
     if done.project_id:
-        events.publish(settings, done.project_id, 0)
-    desk.changed(settings, done.owner_id, [signal_id])
+        notifier.grown(done.project_id, 0)
+    notifier.asked(done.owner_id, [signal_id])
     return done
 
 

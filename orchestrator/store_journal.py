@@ -5,9 +5,9 @@ Wake-ups, followers of the trace and the desk come after the commit: a process t
 
 from collections.abc import Sequence
 
-from orchestrator import crashpoints, desk, events, queue
+from orchestrator import crashpoints
+from orchestrator.notify import Notifier
 from orchestrator.records import Checkpoint, Limit, Refusal, Usage, Wake
-from orchestrator.settings import Settings
 from orchestrator.store import checkpoints, endings, money, signals
 from orchestrator.store.committer import Committer
 from orchestrator.store.database import Database
@@ -15,12 +15,17 @@ from orchestrator.store.money import NoRoom
 
 
 class StoreJournal:
-    """The real side: one per worker process."""
+    """One per process.
 
-    def __init__(self, settings: Settings, database: Database) -> None:
-        self._settings = settings
+    Args:
+        lease_ms: how long a checkpoint renews its run's lease for.
+        notifier: who is told after a commit.
+    """
+
+    def __init__(self, database: Database, *, lease_ms: int, notifier: Notifier) -> None:
         self._database = database
-        self._committer = Committer(database, lease_ms=round(settings.limits.lease_s * 1000))
+        self._notifier = notifier
+        self._committer = Committer(database, lease_ms=lease_ms)
 
     def save(self, checkpoint: Checkpoint) -> list[Wake]:
         ready: list[Wake] = []
@@ -32,7 +37,7 @@ class StoreJournal:
             self._committer.save(checkpoint)
         crashpoints.reached(_point(checkpoint))
         made = {child.id for child in checkpoint.fanout.children} if checkpoint.fanout else set()
-        queue.send(self._settings, [wake for wake in ready if wake.run_id not in made])
+        self._notifier.wake([wake for wake in ready if wake.run_id not in made])
         self._tell(checkpoint)
         crashpoints.reached("told")
         return [wake for wake in ready if wake.run_id in made]
@@ -64,10 +69,10 @@ class StoreJournal:
 
     def _tell(self, checkpoint: Checkpoint) -> None:
         if checkpoint.events:
-            events.publish(self._settings, checkpoint.trace_id, checkpoint.events[-1].seq)
-        desk.changed(self._settings, checkpoint.owner_id, [signal.id for signal in checkpoint.signals])
+            self._notifier.grown(checkpoint.trace_id, checkpoint.events[-1].seq)
+        self._notifier.asked(checkpoint.owner_id, [signal.id for signal in checkpoint.signals])
         if checkpoint.ending is not None:
-            desk.run_ended(self._settings, checkpoint.owner_id, checkpoint.run_id)
+            self._notifier.ended(checkpoint.owner_id, checkpoint.run_id)
 
 
 def _point(checkpoint: Checkpoint) -> str:

@@ -9,29 +9,28 @@ import os
 import socket
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
-from orchestrator import crashpoints
 from orchestrator.known import load_presets, registries
+from orchestrator.notify import Broadcast
 from orchestrator.ports import wiring
 from orchestrator.ports.signals import DeskSignals
-from orchestrator.records import RunRecord, Wake
+from orchestrator.records import RunRecord
 from orchestrator.settings import Settings, get_settings
-from orchestrator.store import agents, loading, runs, workers
+from orchestrator.store import agents, runs, workers
 from orchestrator.store.database import Database, get_database
-from orchestrator.store.runs import Claim
 from orchestrator.store_journal import StoreJournal
 from registry.agents import AgentDefinition
 from registry.base import Json
-from registry.errors import LeaseStale, RunFailure
 from registry.graph.validation import Registries, check_registries, parse_agent
 from registry.ids import new_id
 from registry.jsontext import digest
 from registry.packs import PACKS
 from registry.presets import Presets
 from registry.skills import catalogue
-from workers.engine import ending, loop
+from workers.carrying import Carried, Carrier
 from workers.engine.services import Services
 from workers.engine.session import Session
 from workers.engine.targets import Target
@@ -47,14 +46,6 @@ log = logging.getLogger(__name__)
 LOOK_S = 1.0
 
 
-@dataclass(frozen=True)
-class Carried:
-    """What came of a wake-up: a word for the monitor, and the wake-ups of children it made."""
-
-    word: str
-    children: tuple[Wake, ...] = ()
-
-
 class Runtime:
     """The worker's side of the store: claims, carries, renews, lets go."""
 
@@ -66,6 +57,7 @@ class Runtime:
         self._lease_ms = round(settings.limits.lease_s * 1000)
         self._held: dict[str, Session] = {}
         self._lock = threading.Lock()
+        self._carrier = Carrier(self.database, self.services, self.worker_id, self._holding)
         self._stop = threading.Event()
         self._idle = threading.Condition(self._lock)
         about = {"id": self.worker_id, "host": socket.gethostname(), "pid": os.getpid(), "slots": slots}
@@ -76,34 +68,7 @@ class Runtime:
         """Claims a run and carries it as far as it goes."""
         if self._stop.is_set():
             return Carried("stopping")
-        claim = self.database.write(lambda c: runs.claim(c, run_id, self.worker_id, self._lease_ms))
-        if claim is None:
-            return Carried("nothing to do")
-        crashpoints.reached("claimed")
-        if claim.claims > self.settings.limits.run_attempts:
-            return Carried(self._poisoned(claim))
-        with self.database.read() as connection:
-            record = loading.load(connection, run_id, claim.fence)
-        session = loop.open_session(record, self.services)
-        if session is None:
-            return Carried("failed")
-        with self._lock:
-            if run_id in self._held:  # it was lost here, and claimed again before that thread came back
-                self._held[run_id].stopped.set()
-            self._held[run_id] = session
-            if self._stop.is_set():  # it began to stop while the run was loaded
-                session.leave.set()
-        try:
-            loop.drive(session)
-        finally:
-            with self._idle:
-                if self._held.get(run_id) is session:
-                    del self._held[run_id]
-                self._idle.notify_all()
-        if session.status == "running" and session.leave.is_set() and not session.stopped.is_set():
-            self.database.write(lambda c: runs.release_run(c, run_id, claim.fence))
-            return Carried("released")
-        return Carried(session.status, session.fanned_out)
+        return self._carrier.carry(run_id)
 
     def stop(self, grace_s: float) -> bool:
         """Claims nothing more, lets steps finish, gives every lease back; False when some had to be taken away."""
@@ -118,23 +83,22 @@ class Runtime:
         self.database.write(lambda c: workers.leave(c, self.worker_id))
         return calm
 
-    def _poisoned(self, claim: Claim) -> str:
-        """Ends a run that took its worker down too often, before it can do so again; be it by being read."""
-        attempts = claim.claims - 1
-        words = f"the run was begun {attempts} times without reaching a checkpoint; its worker died or fell silent"
-        failure = RunFailure("poison", words, attempts=attempts)
+    @contextmanager
+    def _holding(self, session: Session) -> Iterator[None]:
+        run_id = session.record.id
+        with self._lock:
+            if run_id in self._held:  # it was lost here, and claimed again before that thread came back
+                self._held[run_id].stopped.set()
+            self._held[run_id] = session
+            if self._stop.is_set():  # it began to stop while the run was loaded
+                session.leave.set()
         try:
-            with self.database.read() as connection:
-                record = loading.load(connection, claim.run_id, claim.fence)
-            session = loop.open_session(record, self.services)
-            if session is not None:
-                ending.fail(session, failure)
-        except LeaseStale:
-            return "nothing to do"
-        except Exception:
-            log.exception("run %s cannot be read", claim.run_id)
-            ending.abandon(claim.run_id, claim.fence, self.services, failure)
-        return "poison"
+            yield
+        finally:
+            with self._idle:
+                if self._held.get(run_id) is session:
+                    del self._held[run_id]
+                self._idle.notify_all()
 
     def _beat(self) -> None:
         """Renews leases and shows that this worker lives, until the process ends; in between it looks for cancels."""
@@ -182,7 +146,7 @@ def services(settings: Settings) -> Services:
     return Services(
         catalogue=skills,
         packs=PACKS,
-        journal=StoreJournal(settings, database),
+        journal=StoreJournal(database, lease_ms=round(settings.limits.lease_s * 1000), notifier=Broadcast(settings)),
         model=lambda run: client_for(settings, script=run.script, rehearsal=run.rehearsal),
         limits=settings.limits,
         workspace=lambda run: folder(run.workspace) if run.workspace else None,

@@ -10,9 +10,9 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 
 from orchestrator.records import UNSET, ChildRecord, Ending, Event, Fanout
 from orchestrator.states import RUN_ENDED
-from orchestrator.store import definitions, money, signals, wakes
+from orchestrator.store import beginnings, definitions, money, signals, wakes
 from orchestrator.store.database import now_ms
-from orchestrator.store.tables import checkpoints, runs
+from orchestrator.store.tables import runs
 
 
 def counted(fanout: Fanout) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def write(connection: Connection, parent_id: str, fanout: Fanout) -> None:
             rows = [shared | _row(child, parent.definition_digest, waits=group is later) for child in group]
             connection.execute(statement, rows)
     if opened:
-        connection.execute(insert(checkpoints).values(at=now_ms()), [_beginning(child) for child in opened])
+        beginnings.write(connection, [beginnings.row(c.id, c.input, c.state, c.node_id) for c in opened])
 
 
 def of_step(connection: Connection, parent_id: str, step: int) -> list[ChildRecord]:
@@ -163,18 +163,4 @@ def _row(child: ChildRecord, parent_digest: str, *, waits: bool) -> dict[str, An
         "waiting_on": "turn" if waits else None,
         "result": child.result,
         "error": (child.result or {}).get("error"),
-    }
-
-
-def _beginning(child: ChildRecord) -> dict[str, Any]:
-    """Checkpoint 0: what the child begins with."""
-    return {
-        "run_id": child.id,
-        "number": 0,
-        "node_id": child.node_id,
-        "counters": {},
-        "patch": {"set": child.state},
-        "snapshot": True,
-        "input": child.input,
-        "has_input": True,
     }

@@ -1,8 +1,8 @@
 """The database: one engine per process, transactions that retry as a whole, and the database's own clock.
 
 SQLite (WAL, immediate write transactions, writers of one process queue here instead of polling the busy handler) and
-Postgres run through the same code, and so does an SQLite that is in memory only (`memory.py`). Engines are made on first
-use, never at import, and a forked child makes its own.
+Postgres run through the same code, and so does an SQLite that is in memory only (`memory.py`). Engines are made on
+first use, never at import, and a forked child makes its own.
 """
 
 import math

@@ -53,11 +53,11 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
         record.position = row.position
         if row.kind == "item":
             record.item, record.index = row.item, row.position
-    if row.checkpoint == 0 and row.parent_id is None:
-        if task is not None:
-            record.input = briefing.brief(connection, project, task)
-        elif row.kind == "plan":
-            record.input = briefing.plan(project)
+    first = row.checkpoint == 0 and row.parent_id is None
+    if first and task is not None:
+        record.input = briefing.brief(connection, project, task)
+    elif first and row.kind == "plan":
+        record.input = briefing.plan(project)
     else:
         _restore(connection, record)
     return record

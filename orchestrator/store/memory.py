@@ -1,7 +1,7 @@
 """The store in the memory of one process: the same tables and the same moves, and nothing of it ever in a file.
 
 SQLite without a file, on one connection that every thread takes in turn, for its reads too: a transaction sees all of
-another or nothing. Its clock is the host's and can be set forward, so that what waits for a time need not be waited for.
+another or nothing. Its clock is the host's and can be set forward, so that nobody sleeps through what a run waits for.
 A forked child has no part in it.
 """
 

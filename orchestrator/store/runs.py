@@ -95,13 +95,13 @@ def claim(connection: Connection, run_id: str, worker_id: str, lease_ms: int) ->
     The attempt is counted here, before any work, so that a run that kills its worker cannot do so for ever.
     """
     found = connection.execute(
-        select(runs.c.project_id, runs.c.task_id, runs.c.kind, runs.c.depth, runs.c.resumed_by).where(
+        select(runs.c.project_id, runs.c.task_id, runs.c.kind, runs.c.depth, runs.c.parent_id).where(
             runs.c.id == run_id
         )
     ).one_or_none()
     if found is None or not _place_free(connection, found.project_id):
         return None
-    before = _lock_task(connection, found.task_id) if found.kind == "root" else None
+    before = _lock_task(connection, found.task_id) if found.kind == "root" and found.task_id is not None else None
     row = connection.execute(
         update(runs)
         .where(runs.c.id == run_id, runs.c.status == "queued")
@@ -123,7 +123,8 @@ def claim(connection: Connection, run_id: str, worker_id: str, lease_ms: int) ->
     if row.resumed_by:
         lines.append(Event("run.resumed", {"by": row.resumed_by}, **shared))
     if row.resumed_by in (None, "lease") or row.claims > 1:
-        lines.append(Event("run.started", {"attempt": row.attempt, "depth": found.depth}, **shared))
+        above = {} if found.parent_id is None else {"parentRunId": found.parent_id}
+        lines.append(Event("run.started", {"attempt": row.attempt, "depth": found.depth} | above, **shared))
     events.append(connection, found.project_id, lines)
     return Claim(run_id, row.fence, row.claims)
 

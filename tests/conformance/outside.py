@@ -16,8 +16,9 @@ from orchestrator.store import loading
 from registry.packs import PACKS
 from registry.skills.context import SkillContext
 from registry.skills.skill import Skill
-from workers.engine.inprocess import read_script, stage
 from workers.engine.services import Services
+from workers.inprocess.script import read_script
+from workers.inprocess.stage import stage
 from workers.models.model import Reply, Request
 from workers.models.scripted import ScriptedModel
 

@@ -11,7 +11,7 @@ from registry.graph.validation import validate
 from registry.packs import PACKS
 from tests.conformance.casebook import cases
 from tests.conformance.looking import faults, same
-from workers.engine import inprocess
+from workers.inprocess import script, stage
 
 
 @pytest.mark.parametrize("case_id", list(cases("expressions")))
@@ -47,6 +47,6 @@ def test_a_definition(case_id: str) -> None:
 def test_a_run(case_id: str) -> None:
     case = cases("runtime")[case_id]
 
-    report = inprocess.run(case["definition"], inprocess.read_script(case["script"]), PACKS, Limits())
+    report = stage.run(case["definition"], script.read_script(case["script"]), PACKS, Limits())
 
     assert not faults(report, case["expect"])

@@ -20,9 +20,10 @@ def run(
     from orchestrator.commands.files import read_data
     from orchestrator.settings import get_settings
     from registry.packs import PACKS
-    from workers.engine import inprocess
+    from workers.inprocess import script as scripts
+    from workers.inprocess import stage
 
-    report = inprocess.run(read_data(file), inprocess.read_script(read_data(script)), PACKS, get_settings().limits)
+    report = stage.run(read_data(file), scripts.read_script(read_data(script)), PACKS, get_settings().limits)
     if as_json:
         say_json(report)
     else:

@@ -12,8 +12,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
+from orchestrator.notify import Silence
 from orchestrator.records import CallRecord, MessageRecord, RunRecord
-from orchestrator.settings import Settings
 from orchestrator.store import loading
 from orchestrator.store import tables as t
 from orchestrator.store.committer import Committer
@@ -98,11 +98,9 @@ def session_of(record: RunRecord, journal: StoreJournal) -> Session:
 @hypothesis_settings(
     deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-def test_a_run_read_back_is_as_it_was_in_memory(
-    world: World, store_settings: Settings, acts: list[tuple[Any, ...]], reading: int
-) -> None:
+def test_a_run_read_back_is_as_it_was_in_memory(world: World, acts: list[tuple[Any, ...]], reading: int) -> None:
     plan = world.plan()
-    worked = Worked(world, StoreJournal(store_settings, world.database), plan.run("a"))
+    worked = Worked(world, StoreJournal(world.database, lease_ms=LEASE_MS, notifier=Silence()), plan.run("a"))
     for number in range(reading):  # so that some begin just before a snapshot, and some long after
         worked.do("write", "n", number)
         worked.save()
@@ -112,11 +110,9 @@ def test_a_run_read_back_is_as_it_was_in_memory(
     worked.do("die")
 
 
-def test_every_fiftieth_checkpoint_holds_the_whole_state_and_the_others_only_what_changed(
-    world: World, store_settings: Settings
-) -> None:
+def test_every_fiftieth_checkpoint_holds_the_whole_state_and_the_others_only_what_changed(world: World) -> None:
     plan = world.plan()
-    worked = Worked(world, StoreJournal(store_settings, world.database), plan.run("a"))
+    worked = Worked(world, StoreJournal(world.database, lease_ms=LEASE_MS, notifier=Silence()), plan.run("a"))
     worked.do("write", "kept", "x" * 100)
     for number in range(101):
         worked.do("write", "n", number)
@@ -129,9 +125,9 @@ def test_every_fiftieth_checkpoint_holds_the_whole_state_and_the_others_only_wha
     assert rows[49].patch == {"set": {"n": 48}}
 
 
-def test_a_checkpoint_costs_the_same_at_turn_2_and_at_turn_200(world: World, store_settings: Settings) -> None:
+def test_a_checkpoint_costs_the_same_at_turn_2_and_at_turn_200(world: World) -> None:
     plan = world.plan()
-    worked = Worked(world, StoreJournal(store_settings, world.database), plan.run("a"))
+    worked = Worked(world, StoreJournal(world.database, lease_ms=LEASE_MS, notifier=Silence()), plan.run("a"))
     sent: dict[int, list[str]] = {}
     for turn in range(1, 201):
         worked.do("say", f"turn {turn}")
@@ -232,9 +228,9 @@ def test_a_refused_grant_takes_the_whole_checkpoint_back(world: World, number: i
     assert world.all(select(func.count()).select_from(t.checkpoints))[0][0] == 0
 
 
-def test_what_output_refers_to_comes_back_from_its_rows(world: World, store_settings: Settings) -> None:
+def test_what_output_refers_to_comes_back_from_its_rows(world: World) -> None:
     plan = world.plan()
-    worked = Worked(world, StoreJournal(store_settings, world.database), plan.run("a"))
+    worked = Worked(world, StoreJournal(world.database, lease_ms=LEASE_MS, notifier=Silence()), plan.run("a"))
     session = worked.session
     number = session.append({"role": "assistant", "content": "hello", "finishReason": "stop", "usage": {}})
     session.output, session.output_ref = restore.answer(session.state["messages"][-1]), {"message": number}

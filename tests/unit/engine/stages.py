@@ -7,15 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from orchestrator.records import TaskFacts
+from orchestrator.records import RunRecord, TaskFacts
 from orchestrator.settings import Limits
+from orchestrator.store import loading
 from registry.graph.validation import validate
 from registry.packs import PACKS
 from workers.engine import handlers
-from workers.engine.inprocess import Stage, read_script, stage
+from workers.inprocess.script import read_script
+from workers.inprocess.stage import Stage, stage
 from workers.models.model import Reply, Request
 from workers.models.scripted import ScriptedModel
 
@@ -64,9 +67,23 @@ def play(
     ready = stage(definition, read_script(script), PACKS, limits or Limits())
     model = Recorder([turn(each) for each in turns])
     ready.services.model = lambda _run: model
-    ready.record.task = task
     prepare(ready)
-    return Played(ready.play(), model.requests)
+    with given(task):
+        return Played(ready.play(), model.requests)
+
+
+@contextmanager
+def given(task: TaskFacts | None) -> Iterator[None]:
+    """Root runs are loaded as the runs of a task."""
+    load = loading.load
+
+    def with_task(*args: Any) -> RunRecord:
+        record = load(*args)
+        record.task = task if record.kind == "root" else None
+        return record
+
+    with patch.object(loading, "load", with_task):
+        yield
 
 
 def turn(said: Any) -> dict[str, Any]:

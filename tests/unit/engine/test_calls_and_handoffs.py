@@ -1,5 +1,7 @@
 """Names, leases and speakers: what holds for calls and runs whatever they are called and whoever speaks."""
 
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from registry.jsontext import digest
 from registry.skills.skill import Skill
 from tests.unit.engine.stages import call, play
 from workers.engine import session as session_module
-from workers.engine.inprocess import MemoryJournal, Stage
+from workers.inprocess.stage import Stage
 
 
 def graph(nodes: dict[str, Any], *edges: tuple[str, str]) -> dict[str, Any]:
@@ -35,18 +37,35 @@ def test_an_approval_holds_under_either_name_of_a_tool(written: str, called: str
     assert (played.status, len(played.report["interrupts"])) == ("needs_input", 1)
 
 
-class Losing(MemoryJournal):
-    """A journal whose run is taken away at one of its writes."""
+Save = Callable[[Checkpoint], list[Wake]]
 
-    def __init__(self, at: int, error: OfficinaError) -> None:
-        super().__init__()
-        self._left, self._error = at, error
 
-    def save(self, checkpoint: Checkpoint) -> list[Wake]:
-        self._left -= 1
-        if self._left < 0:
-            raise self._error
-        return super().save(checkpoint)
+def losing(save: Save, at: int, error: OfficinaError, lost: list[OfficinaError]) -> Save:
+    """A journal's `save` at one of whose writes the run is taken away."""
+    writes = count()
+
+    def lossy(checkpoint: Checkpoint) -> list[Wake]:
+        if next(writes) >= at:
+            lost.append(error)
+            raise error
+        return save(checkpoint)
+
+    return lossy
+
+
+def watching(note: Callable[[Checkpoint], None]) -> Callable[[Stage], None]:
+    """Shows somebody every checkpoint before it is written."""
+
+    def prepare(ready: Stage) -> None:
+        save = ready.services.journal.save
+
+        def noted(checkpoint: Checkpoint) -> list[Wake]:
+            note(checkpoint)
+            return save(checkpoint)
+
+        ready.services.journal.save = noted  # type: ignore[method-assign]
+
+    return prepare
 
 
 @pytest.mark.parametrize("error", [LeaseStale("taken over"), Unavailable("gone")], ids=["lease", "database"])
@@ -55,14 +74,16 @@ def test_a_run_that_is_lost_in_a_batch_is_left_quietly_at_whichever_write(at: in
     calls = [{"name": "save", "args": {"n": n}} for n in range(2)]
     act = {"type": "tool:call", "calls": calls, "concurrency": "sequential"}
     agent = {"id": "ada", "graph": graph({"act": act}, ("start", "act"), ("act", "end"))}
-    journal = Losing(at, error)
+
+    lost: list[OfficinaError] = []
 
     def lossy(ready: Stage) -> None:
-        ready.services.journal = journal
+        ready.services.journal.save = losing(ready.services.journal.save, at, error, lost)  # type: ignore[method-assign]
 
     played = play(agent, [], tools={"save": {"returns": 1, "effect": "once"}}, prepare=lossy)
 
-    assert played.status == ("running" if journal._left < 0 else "completed")
+    assert played.status == ("running" if lost else "completed")
+    assert bool(lost) == (at < 4)
 
 
 def test_items_mapped_after_a_handoff_are_the_new_speakers() -> None:
@@ -75,15 +96,10 @@ def test_items_mapped_after_a_handoff_are_the_new_speakers() -> None:
     ada["graph"]["edges"].append({"from": "go", "to": "end"})
     made: list[str] = []
 
-    class Watching(MemoryJournal):
-        def save(self, checkpoint: Checkpoint) -> list[Wake]:
-            made.extend(c.definition_digest for c in (checkpoint.fanout.children if checkpoint.fanout else []))
-            return super().save(checkpoint)
+    def note(checkpoint: Checkpoint) -> None:
+        made.extend(c.definition_digest for c in (checkpoint.fanout.children if checkpoint.fanout else []))
 
-    def watched(ready: Stage) -> None:
-        ready.services.journal = Watching()
-
-    play(ada, [], agents={"bob": bob}, prepare=watched)
+    play(ada, [], agents={"bob": bob}, prepare=watching(note))
 
     assert made == [digest(bob)]
 
@@ -100,15 +116,8 @@ def test_a_history_of_an_earlier_speaker_stays_in_rows(monkeypatch: pytest.Monke
     bob = {"id": "bob", "instructions": "Work."}
     patches: list[dict[str, Any]] = []
 
-    class Watching(MemoryJournal):
-        def save(self, checkpoint: Checkpoint) -> list[Wake]:
-            patches.append(checkpoint.patch)
-            return super().save(checkpoint)
-
-    def watched(ready: Stage) -> None:
-        ready.services.journal = Watching()
-
-    play(ada, ["Dear diary.", [call("nothing")], "Done."], agents={"bob": bob}, prepare=watched)
+    prepare = watching(lambda checkpoint: patches.append(checkpoint.patch))
+    play(ada, ["Dear diary.", [call("nothing")], "Done."], agents={"bob": bob}, prepare=prepare)
 
     assert len(patches) > 3
     assert not any("diary" in patch.get("set", {}) for patch in patches)

@@ -12,7 +12,7 @@ from orchestrator.settings import Limits
 from tests.unit.engine.stages import TASK, Played, Recorder, call, installed, play
 from workers.engine import compaction
 from workers.engine.compaction import INSTRUCTIONS
-from workers.engine.inprocess import Stage
+from workers.inprocess.stage import Stage
 from workers.models.model import ModelFault, Reply, Request, Usage
 
 LONG = "word " * 200  # 1,000 characters, 250 tokens

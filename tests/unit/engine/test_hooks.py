@@ -11,7 +11,7 @@ from orchestrator.settings import Limits
 from registry.graph.validation import validate
 from registry.hooks import MAX_TEXT, Effects, MatcherFault, matcher, take
 from tests.unit.engine.stages import Played, call, installed, play
-from workers.engine.inprocess import Stage
+from workers.inprocess.stage import Stage
 from workers.sandbox.process import NoSandbox, find_sandbox
 
 TOOLS: dict[str, Any] = {

@@ -6,11 +6,13 @@ import pytest
 
 from orchestrator.records import SignalRecord
 from orchestrator.settings import Limits
+from orchestrator.store import loading, runs
 from registry.packs import PACKS
 from tests.unit.engine.graphs import agent, looper, once
 from tests.unit.engine.stages import call, play
 from workers.engine import loop
-from workers.engine.inprocess import read_script, stage
+from workers.inprocess.script import read_script
+from workers.inprocess.stage import RUN_ID, stage
 
 ECHO = {"echo": {"returns": "e"}}
 YES, NO = {"approved": True}, {"approved": False}
@@ -66,7 +68,11 @@ def test_stop_cancels_the_run(answer: Any) -> None:
 def test_a_run_woken_by_something_else_keeps_waiting_for_its_budget() -> None:
     """Another question of the run was answered while its budget question is open."""
     ready = stage(looper(budget={"maxSteps": 2, "policy": "ask"}), read_script({}), PACKS, Limits())
-    session = loop.open_session(ready.record, ready.services)
+    ready.begin()
+    claim = ready.database.write(lambda c: runs.claim(c, RUN_ID, "me", 30_000))
+    assert claim is not None
+    with ready.database.read() as connection:
+        session = loop.open_session(loading.load(connection, RUN_ID, claim.fence), ready.services)
     assert session is not None
     session.begun, session.node_id = True, "think"
     session.signals = {"q": SignalRecord("q", "budget", "Used up")}

@@ -1,0 +1,135 @@
+"""One agent in this process, from its definition and a script to a report of everything it did (spec: engine 22)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+
+from orchestrator.notify import Silence
+from orchestrator.records import Event
+from orchestrator.settings import Limits
+from orchestrator.store import beginnings, events, signals
+from orchestrator.store.memory import MemoryDatabase
+from orchestrator.store.tables import runs as runs_table
+from orchestrator.store.tables import signals as signals_table
+from orchestrator.store_journal import StoreJournal
+from registry.base import Json
+from registry.graph.validation import validate
+from registry.jsontext import digest
+from registry.skills.context import Execution
+from registry.skills.registry import SkillRegistry
+from registry.skills.skill import Skill
+from workers.engine.services import Services
+from workers.engine.targets import Target
+from workers.inprocess.conductor import Conductor
+from workers.inprocess.script import Script, stub
+from workers.models.scripted import ScriptedModel
+
+#: The root run of every command.
+RUN_ID = "run"
+
+
+def run(
+    definition: dict[str, Json], script: Script, packs: dict[str, tuple[Skill, ...]], limits: Limits
+) -> dict[str, Json]:
+    """Runs the agent to its end, or until it waits for an answer the script does not have."""
+    if faults := _errors(definition):
+        return _refused(faults)
+    return stage(definition, script, packs, limits).play()
+
+
+def stage(definition: dict[str, Json], script: Script, packs: dict[str, tuple[Skill, ...]], limits: Limits) -> "Stage":
+    """Everything one run needs, before it begins."""
+    database, model = MemoryDatabase(), ScriptedModel(script.model)
+    agents = {str(definition.get("id", "")): definition, **script.agents}
+    services = Services(
+        catalogue=SkillRegistry(),
+        packs=packs,
+        journal=StoreJournal(database, lease_ms=round(limits.lease_s * 1000), notifier=Silence()),
+        model=lambda _run: model,
+        limits=limits,
+        sandbox=lambda _run: WhenNeeded(),
+        extra_tools=[stub(name, spec) for name, spec in script.tools.items()],
+        check_definition=_errors,
+        targets=lambda _run: [_target(agent_id, body) for agent_id, body in agents.items()],
+        now_ms=database.now_ms,
+    )
+    return Stage(definition, script, database, services)
+
+
+@dataclass
+class Stage:
+    """A run about to begin, and what stands around it; a part can be replaced before it plays."""
+
+    definition: dict[str, Json]
+    script: Script
+    database: MemoryDatabase
+    services: Services
+
+    def play(self) -> dict[str, Json]:
+        """Carries the run as far as it goes; returns the report of `graph run`."""
+        self.begin()
+        conductor = Conductor(self.database, self.services, RUN_ID, list(self.script.answers))
+        refused = conductor.carry_on()
+        return self._report(conductor, refused)
+
+    def begin(self) -> None:
+        """Writes the run, `queued`."""
+        begins = self.script
+        self.database.write(
+            lambda c: beginnings.alone(
+                c,
+                RUN_ID,
+                self.definition,
+                given=begins.input,
+                state=begins.start_state,
+                mode=begins.mode,
+                permissions=begins.permissions,
+            )
+        )
+
+    def _report(self, conductor: Conductor, refused: str | None) -> dict[str, Json]:
+        session = conductor.root
+        asked = select(signals_table).where(signals_table.c.run_id == RUN_ID)
+        with self.database.read() as connection:
+            row = connection.execute(select(runs_table).where(runs_table.c.id == RUN_ID)).one()
+            last = events.last(connection, row.project_id)
+            lines = events.after(connection, row.project_id, 0, limit=last)
+            raised = connection.execute(asked.order_by(signals_table.c.created_at, signals_table.c.id)).all()
+        state = dict(session.state) if session is not None else {}
+        return {
+            "status": row.status,
+            "code": refused or (row.error or {}).get("code"),
+            "output": session.final if session is not None and row.status == "completed" else None,
+            "messages": state.pop("messages", []),
+            "state": state,
+            "steps": row.steps,
+            "tokens": row.tokens,
+            "events": [line.to_json() for line in lines],
+            "interrupts": [signals.record(signal).to_json(RUN_ID) for signal in raised],
+        }
+
+
+class WhenNeeded:
+    """The sandbox of this machine, looked for when a hook is a command: most scripts never do."""
+
+    def execute(self, argv: list[str], **how: Any) -> Execution:
+        from workers.sandbox.process import find_sandbox
+
+        return find_sandbox().execute(argv, **how)
+
+
+def _target(agent_id: str, body: dict[str, Json]) -> Target:
+    return Target(agent_id, str(body.get("name", agent_id)), digest=digest(body), definition=body)
+
+
+def _refused(faults: list[str]) -> dict[str, Json]:
+    """The report of an agent that cannot be run at all."""
+    data = {"code": "agent_invalid", "message": "; ".join(faults)}
+    nothing: dict[str, Json] = {"output": None, "state": {}, "messages": [], "steps": 0, "tokens": 0, "interrupts": []}
+    failed = Event("run.failed", data, run_id=RUN_ID, seq=1).to_json()
+    return {"status": "failed", "code": "agent_invalid", "events": [failed]} | nothing
+
+
+def _errors(definition: dict[str, Json]) -> list[str]:
+    return [f"{f.code}: {f.message}" for f in validate(definition) if f.severity == "error"]
