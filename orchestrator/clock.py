@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from orchestrator import desk, queue
+from orchestrator import crashpoints, desk, queue
 from orchestrator.records import Wake
 from orchestrator.settings import Settings
 from orchestrator.store import actions, leases, runs, schedules, signals, stuck, workers
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 NAME = "clock"
 #: Rows one tick moves of a kind.
 BATCH = 200
-#: Milliseconds the election holds; renewed at half of it.
+#: Milliseconds the election holds at most; renewed at half of it.
 LEASE_MS = 10_000
 #: Seconds between looks whether Redis shows what the rows say.
 DESK_S = 10
@@ -57,6 +57,8 @@ class Clock:
         self._settings = settings
         self._database = database
         self._holder = holder
+        # No longer than a run's lease: a worker that dies may have been the clock as well.
+        self._lease_ms = min(LEASE_MS, round(settings.limits.lease_s * 1000))
         self._mine_until = 0.0
         self._desk_at = 0.0
         self._stuck_at = 0.0
@@ -90,9 +92,10 @@ class Clock:
     def _elected(self) -> bool:
         if time.monotonic() < self._mine_until:
             return True
-        if not self._database.write(lambda c: leases.elect(c, NAME, self._holder, LEASE_MS)):
+        if not self._database.write(lambda c: leases.elect(c, NAME, self._holder, self._lease_ms)):
             return False
-        self._mine_until = time.monotonic() + LEASE_MS / 2000
+        self._mine_until = time.monotonic() + self._lease_ms / 2000
+        crashpoints.reached("elected")
         return True
 
     def _anything_due(self) -> bool:
@@ -114,11 +117,13 @@ class Clock:
     def _leases(self, done: Repairs) -> None:
         done.leases = len(self._database.write(lambda c: runs.expire_leases(c, BATCH)))
         if done.leases:
+            crashpoints.reached("taken_back")
             self._send(lambda c: runs.unsent_wakes(c, BATCH))
 
     def _timers(self, done: Repairs) -> None:
         done.timers = len(self._database.write(lambda c: runs.wake_due(c, BATCH)))
         if done.timers:
+            crashpoints.reached("due")
             self._send(lambda c: runs.unsent_wakes(c, BATCH))
 
     def _stuck(self, done: Repairs) -> None:
@@ -132,6 +137,8 @@ class Clock:
     def _signals(self, done: Repairs) -> None:
         closed = self._database.write(lambda c: signals.expire_due(c, BATCH))
         done.signals = len(closed)
+        if closed:
+            crashpoints.reached("expired")
         for signal in closed:
             queue.send(self._settings, signal.wakes)
             desk.changed(self._settings, signal.owner_id, [signal.signal_id])
@@ -161,4 +168,7 @@ class Clock:
         done.schedules = firing.fire_due(self._settings, self._database, BATCH)
 
     def _send(self, move: Callable[[Connection], list[Wake]]) -> int:
-        return queue.send(self._settings, self._database.write(move))
+        ready = self._database.write(move)
+        if ready:
+            crashpoints.reached("rewoken")
+        return queue.send(self._settings, ready)

@@ -1,6 +1,6 @@
 """What a person may do to work under way: cancel, try again, fork, wake. Rows first, wake-ups after."""
 
-from orchestrator import desk, events, queue
+from orchestrator import crashpoints, desk, events, queue
 from orchestrator.settings import Settings
 from orchestrator.store import forks, projects, runs, tasks
 from orchestrator.store.database import get_database
@@ -16,6 +16,7 @@ def cancel(settings: Settings, project_id: str, *, by: str) -> None:
     database = get_database(settings)
     if not database.write(lambda c: projects.cancel(c, project_id, f"cancelled by {by}")):
         raise Refused(f"project {project_id} has ended already", code="project_ended")
+    crashpoints.reached("cancelled")
     events.publish(settings, project_id, 0)
     desk.refresh(settings, settings.owner)
 

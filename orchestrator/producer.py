@@ -15,7 +15,7 @@ from typing import Any, get_args
 from sqlalchemy import Connection, Row, select
 from sqlalchemy.exc import IntegrityError
 
-from orchestrator import events, planning, queue
+from orchestrator import crashpoints, events, planning, queue
 from orchestrator.known import load_presets, registries
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import projects
@@ -141,6 +141,7 @@ def _store(
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+    crashpoints.reached("submitted")
     queue.advance(settings, project_id, found.file.title)
     events.publish(settings, project_id, 0)
     keys = {task["key"]: task["id"] for task in rows.tasks} if rows else {}

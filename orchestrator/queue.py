@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from orchestrator import crashpoints
 from orchestrator.records import Wake
 from orchestrator.settings import Settings
 from registry.errors import OfficinaError
@@ -131,6 +132,7 @@ def _publish(settings: Settings, name: str, messages: Sequence[tuple[tuple[str, 
             for args, kwargs in messages:
                 app.send_task(name, args, kwargs, producer=producer, ignore_result=True, retry=False)
                 sent += 1
+                crashpoints.reached("published")
     except Exception as error:  # kombu, redis and socket errors alike: the rows stand, the clock sends again
         log.warning("wake-ups not sent (%d of %d): %s", len(messages) - sent, len(messages), error)
     return sent

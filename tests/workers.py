@@ -14,14 +14,29 @@ _numbers = count(1)
 
 
 class WorkerProcess:
-    """A worker on the database and broker of `settings`; `changed` sets further `OFFICINA_` variables for it."""
+    """A worker on the database and broker of `settings`; `changed` sets further `OFFICINA_` variables for it.
 
-    def __init__(self, settings: Settings, log: Path, changed: Mapping[str, str]) -> None:
+    `module` is what runs in place of the worker's own: it may add to it before it begins, and reads `more` of its
+    environment.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: Path,
+        changed: Mapping[str, str],
+        module: str | None = None,
+        more: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = f"test-{next(_numbers)}"
         self.log = log
-        environment = child_environment(settings) | {f"OFFICINA_{name}": value for name, value in changed.items()}
+        environment = child_environment(settings) | dict(more or {}) | {f"OFFICINA_{name}": value for name, value in changed.items()}
         slots = int(changed.get("WORKER_SLOTS", 8))
-        self.process = Process(worker_command(settings, name=self.name, slots=slots), log=log, env=environment)
+        command = worker_command(settings, name=self.name, slots=slots, pool=changed.get("WORKER_POOL"))
+        if module is not None:
+            command = [module if word == "workers.commands.child" else word for word in command]
+            environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+        self.process = Process(command, log=log, env=environment)
 
     @property
     def pid(self) -> int:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from orchestrator import crashpoints
 from orchestrator import events as followers
 from orchestrator.records import Event, FileRecord
 from orchestrator.store import actions, loading
@@ -60,5 +61,6 @@ def _perform(runtime: Runtime, row: Any) -> None:
     result = tools.registry.invoke(
         row.action["skill"], row.action["input"], context, Authority(row.digest, row.id)
     ).to_json()
+    crashpoints.reached("settling")
     runtime.database.write(lambda c: actions.settle(c, row, result, lines, files))
     followers.publish(runtime.settings, record.project_id or "", 0)

@@ -17,6 +17,9 @@ from workers.runtime import Runtime, runtime
 
 log = logging.getLogger(__name__)
 
+#: Seconds a leaving worker waits for its clock.
+RESIGN_S = 5
+
 
 class Clockwork(bootsteps.StartStopStep):
     """Ticks in a thread of its own while the worker lives."""
@@ -32,9 +35,9 @@ class Clockwork(bootsteps.StartStopStep):
         threads = "thread" in type(parent.pool).__module__
         # With processes the children carry the runs; this process only ticks.
         mine = runtime(parent.concurrency if threads else 0)
-        worker_shutting_down.connect(lambda **_: _leave_in_order(mine, self._done), weak=False)
         self._thread = threading.Thread(target=self._tick, args=(mine,), name="clock", daemon=True)
         self._thread.start()
+        worker_shutting_down.connect(lambda **_: self._leave_in_order(mine), weak=False)
 
     def stop(self, _parent: Any) -> None:
         self._done.set()
@@ -51,17 +54,21 @@ class Clockwork(bootsteps.StartStopStep):
         except Exception as error:
             log.info("the clock left without resigning: %s", error)
 
+    def _leave_in_order(self, mine: Runtime) -> None:
+        """Begins the end in a thread of its own: a signal handler must not wait."""
+        if not self._done.is_set():
+            self._done.set()
+            threading.Thread(target=self._leave, args=(mine,), name="leave").start()
 
-def _leave_in_order(mine: Runtime, done: threading.Event) -> None:
-    """Begins the end in a thread of its own: a signal handler must not wait."""
-
-    def leave() -> None:
-        mine.stop(mine.settings.grace_s)
-        log.info("worker %s has left", mine.worker_id)
-        for handler in logging.getLogger().handlers:
-            handler.flush()
-        os._exit(0)
-
-    if not done.is_set():
-        done.set()
-        threading.Thread(target=leave, name="leave").start()
+    def _leave(self, mine: Runtime) -> None:
+        try:
+            mine.stop(mine.settings.grace_s)
+            log.info("worker %s has left", mine.worker_id)
+            if self._thread is not None:
+                self._thread.join(RESIGN_S)  # until the clock has resigned, so that another ticks at once
+        except Exception:
+            log.exception("worker %s left without saying so", mine.worker_id)
+        finally:
+            for handler in logging.getLogger().handlers:
+                handler.flush()
+            os._exit(0)

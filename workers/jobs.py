@@ -11,7 +11,7 @@ from typing import Any
 from celery import Task, chord, shared_task
 from celery.exceptions import Ignore
 
-from orchestrator import queue
+from orchestrator import crashpoints, queue
 from orchestrator.records import Wake
 from orchestrator.store import wakes
 from workers import actions
@@ -51,6 +51,7 @@ def _fan_out(job: Task[..., str], run_id: str, labels: dict[str, Any], children:
         Ignore: Celery's way of saying that the job lives on in the chord.
     """
     settings = runtime().settings
+    crashpoints.reached("fanning")
     if settings.redis is None:  # no place for a chord's results: the last child's wake-up is the join
         queue.send(settings, children)
         return
@@ -60,6 +61,7 @@ def _fan_out(job: Task[..., str], run_id: str, labels: dict[str, Any], children:
     try:
         job.replace(chord(header, body))
     except Ignore:
+        crashpoints.reached("replaced")
         raise
     except Exception as error:
         log.warning("a fan-out of %d goes without a chord: %s", len(children), error)

@@ -62,6 +62,7 @@ class Runtime:
         self._idle = threading.Condition(self._lock)
         about = {"id": self.worker_id, "host": socket.gethostname(), "pid": os.getpid(), "slots": slots}
         self.database.write(lambda c: workers.register(c, about))
+        crashpoints.reached("registered")
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
     def carry(self, run_id: str) -> Carried:
@@ -80,6 +81,7 @@ class Runtime:
         if not calm:
             log.warning("leaving %d runs in the middle of a step", len(self._held))
             self.database.write(lambda c: runs.release(c, self.worker_id, refund=True))
+        crashpoints.reached("leaving")
         self.database.write(lambda c: workers.leave(c, self.worker_id))
         return calm
 

@@ -1,5 +1,6 @@
 """One model call of a run, whoever makes it: its money reserved before, its tokens counted after, told in the trace."""
 
+from orchestrator import crashpoints
 from orchestrator.records import Park
 from registry.base import Json
 from registry.errors import RunFailure
@@ -39,7 +40,9 @@ def ask(session: Session, request: Request, *, aside: str | None = None) -> Repl
     park = money.reserve(session, call_key, client.worst_micro(request))
     if park is not None:
         raise Held(park)
+    crashpoints.reached("asking")
     reply = client.generate(request)
+    crashpoints.reached("heard")
     if aside is None:
         session.turns += 1
         hooks.heard(session)

@@ -1,0 +1,84 @@
+"""Rows 1, 2, 6, 10, 12: a worker is killed, frozen, asked to leave, or told nonsense, in the middle of its work."""
+
+import os
+import signal
+from typing import Any
+
+from tests.faults import skills
+from tests.faults.company import Company
+from tests.faults.skills import deed
+from tests.faults.table import Story
+from tests.projects import Watched, task
+
+
+def ten_steps(name: str = "proof.once", **more: Any) -> dict[str, Any]:
+    """A task of ten calls, each with an effect of its own."""
+    turns = [deed(name, f"{name}-{n}", **{"ms": 100} | more) for n in range(10)]
+    return {"tasks": {"long": [*turns, {"say": "{{ results | selectattr('ok') | list | length }} done"}]}}
+
+
+PLAN = [task("long", skills=["proof.once", "proof.again", "proof.look"], retries=0)]
+
+
+def results(project: Watched) -> list[str]:
+    return [result["outcome"] for result in project.kinds("tool.result")]
+
+
+def test_a_killed_worker_costs_time_and_nothing_else(company: Company, story: Story) -> None:
+    story.tells("1", "kill -9 of a worker and all it started, in step 5 of 10", "no completed step runs again")
+    first, second = company.hire(), company.understudy()
+    project = company.submit(PLAN, ten_steps())
+    company.waits_for(lambda: len(project.kinds("tool.result")) >= 4)
+
+    first.kill()
+    second.enter()
+    with story.recovery():
+        company.waits_for(lambda: project.kinds("run.resumed"))
+
+    assert company.waits_for(lambda: project.status == "completed" or None)
+    assert sorted(results(project)).count("ok") >= 9, "the one call that was under way may be unknown"
+    assert set(results(project)) <= {"ok", "unknown"}
+    assert [resumed["by"] for resumed in project.kinds("run.resumed")] == ["lease"]
+    company.keeps_its_promises()
+
+
+def test_a_frozen_worker_that_wakes_up_changes_nothing(company: Company, story: Story) -> None:
+    story.tells("6", "SIGSTOP of a worker in a step, SIGCONT after another has finished", "the woken one writes nothing")
+    zombie, second = company.hire(), company.understudy()
+    project = company.submit(PLAN, ten_steps("proof.again"))
+    company.waits_for(lambda: len(project.kinds("tool.result")) >= 3)
+
+    os.killpg(zombie.pid, signal.SIGSTOP)
+    second.enter()
+    with story.recovery():
+        company.waits_for(lambda: project.kinds("run.resumed"))
+    company.waits_for(lambda: project.status == "completed")
+    before, done = len(project.trace), len(company.effects)
+    os.killpg(zombie.pid, signal.SIGCONT)
+    company.waits_for(lambda: "lost" in zombie.output)
+
+    assert len(project.trace) == before
+    assert len(company.effects) <= done + 1, "at most the call it stood in"
+    assert results(project) == ["ok"] * 10
+    company.keeps_its_promises()
+
+
+def test_sigterm_gives_runs_back_so_that_others_go_on_at_once(company: Company, story: Story) -> None:
+    story.tells("12", "SIGTERM to a worker in mid-step, with a lease of 60 s", "others go on at once, nothing is unknown")
+    patient = {"LIMITS__LEASE_S": "60", "LIMITS__RENEW_S": "10"}
+    first, second = company.hire(**patient), company.understudy(**patient)
+    project = company.submit(PLAN, ten_steps(ms=400))
+    company.waits_for(lambda: len(project.kinds("tool.result")) >= 2)
+    second.enter().ready()
+
+    first.process.ask()
+    with story.recovery():
+        company.waits_for(lambda: project.kinds("run.resumed"), 20)
+
+    company.waits_for(lambda: not first.process.running, 10)
+    assert first.process.outcome == "exit 0"
+    company.waits_for(lambda: project.status == "completed")
+    assert results(project) == ["ok"] * 10
+    assert skills.counted(company.place) == {f"proof.once-{n}": 1 for n in range(10)}
+    assert {run.claims for run in project.runs} <= {0}
+    company.keeps_its_promises()
