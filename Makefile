@@ -5,7 +5,7 @@ RUN = $(VENV)/.ready
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test test-crash quick test-parked bench lint types format pictures lock lock-check clean
+.PHONY: help run up test test-crash test-faults quick test-parked bench lint types format pictures lock lock-check clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -21,6 +21,9 @@ test: $(DEV) lint types ## Lint, types, layers and every test
 
 test-crash: $(DEV) ## The long forms: every case with deaths at every point, every race many times
 	@$(BIN)/pytest -n 2 -m long $(ARGS)
+
+test-faults: $(DEV) ## Break every part on purpose, the long form; at its end a table of what held (ARGS="--seed 7")
+	@$(BIN)/pytest -n 2 tests/faults $(ARGS)
 
 quick: $(DEV) ## The fast tests only
 	@$(BIN)/pytest -n 2 -m "not slow and not long" tests/unit tests/contract $(ARGS)

@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -36,36 +37,69 @@ def needed(start: Callable[[], T]) -> T:
 @contextmanager
 def postgres() -> Iterator[str]:
     """A PostgreSQL server of its own on a Unix socket: gives the URL of the database `postgres` in it."""
-    folder = Path(tempfile.mkdtemp(prefix="officina-pg-"))
+    server = PostgresServer()
     try:
-        user = _other_user(folder)
-        programs = _programs(folder, shared=user is not None)
-        data, log = folder / "data", folder / "postgres.log"
-        log.touch()
-        initdb = [programs / "initdb", "-D", data, "-U", "postgres", "--auth=trust", "--locale=C", "--encoding=UTF8"]
-        subprocess.run(initdb, check=True, capture_output=True, user=user, group=user, cwd=folder)
-        command = [
-            programs / "postgres",
-            "-D",
-            data,
-            "-k",
-            folder,
-            "-c",
-            "listen_addresses=",
-            "-c",
-            "max_connections=60",
-        ]
-        server = Process([str(word) for word in command], log=log, user=user)
-        try:
-            socket = folder / ".s.PGSQL.5432"
-            ready = [programs / "pg_isready", "-q", "-h", folder]
-            eventually(lambda: socket.exists() and subprocess.run(ready, check=False).returncode == 0, 20, 0.05)
-            yield f"postgresql+psycopg://postgres@/postgres?host={folder}"
-        finally:
-            server.popen.send_signal(2)  # fast shutdown: SIGTERM would wait for clients
-            server.end(10)
+        server.start()
+        yield server.url
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        server.remove()
+
+
+class PostgresServer:
+    """A PostgreSQL server in a folder of its own, which can be stopped, killed and started again."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="officina-pg-"))
+        self._process: Process | None = None
+        self.url = f"postgresql+psycopg://postgres@/postgres?host={self._folder}"
+        try:
+            self._user = _other_user(self._folder)
+            self._programs = _programs(self._folder, shared=self._user is not None)
+            (self._folder / "postgres.log").touch()
+            initdb = [self._programs / "initdb", "-D", self._folder / "data", "-U", "postgres", "--auth=trust"]
+            more = ["--locale=C", "--encoding=UTF8"]
+            subprocess.run(
+                [*initdb, *more], check=True, capture_output=True, user=self._user, group=self._user, cwd=self._folder
+            )
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    def start(self) -> None:
+        """Starts it, and returns when it answers; after a kill that is when the last of its processes has gone."""
+        eventually(self._started, 30, 0.1)
+
+    def stop(self) -> None:
+        """A fast shutdown, as an administrator does it: sessions are cut off."""
+        assert self._process is not None
+        self._process.popen.send_signal(signal.SIGINT)  # SIGTERM would wait for clients
+        self._process.end(10)
+        self._process = None
+
+    def kill(self) -> None:
+        """Ends it without a word of warning: what is committed has to be there afterwards."""
+        assert self._process is not None
+        self._process.kill()
+        self._process = None
+
+    def remove(self) -> None:
+        if self._process is not None:
+            self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _started(self) -> bool:
+        options = ["-k", self._folder, "-c", "listen_addresses=", "-c", "max_connections=60"]
+        command = [self._programs / "postgres", "-D", self._folder / "data", *options]
+        log = self._folder / "postgres.log"
+        process = self._process = Process([str(word) for word in command], log=log, user=self._user)
+        socket = self._folder / ".s.PGSQL.5432"
+        ready = [self._programs / "pg_isready", "-q", "-h", self._folder]
+        eventually(
+            lambda: not process.running or (socket.exists() and subprocess.run(ready, check=False).returncode == 0),
+            20,
+            0.05,
+        )
+        return process.running
 
 
 def _other_user(folder: Path) -> int | None:

@@ -30,7 +30,11 @@ class WorkerProcess:
     ) -> None:
         self.name = f"test-{next(_numbers)}"
         self.log = log
-        environment = child_environment(settings) | dict(more or {}) | {f"OFFICINA_{name}": value for name, value in changed.items()}
+        environment = (
+            child_environment(settings)
+            | dict(more or {})
+            | {f"OFFICINA_{name}": value for name, value in changed.items()}
+        )
         slots = int(changed.get("WORKER_SLOTS", 8))
         command = worker_command(settings, name=self.name, slots=slots, pool=changed.get("WORKER_POOL"))
         if module is not None:

@@ -67,8 +67,15 @@ class Database:
     #: Whether it is gone with its process; its schema is then made with it.
     in_memory = False
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, idle_s: float = 30) -> None:
+        """
+        Args:
+            url: as SQLAlchemy reads it.
+            idle_s: seconds after which PostgreSQL ends a transaction in which nothing happens: its process is frozen or
+                cut off, and others wait for the rows it has locked.
+        """
         self.url = make_url(url)
+        self._idle_ms = max(1_000, round(idle_s * 1000))
         self.sqlite = self.url.get_backend_name() == "sqlite"
         self._engine: Engine | None = None
         self._pid = 0
@@ -135,10 +142,10 @@ class Database:
         if self.sqlite:
             Path(self.url.database or "").parent.mkdir(parents=True, exist_ok=True)
             return sqlite_engine(self.url, pool_size=POOL_SIZE, max_overflow=0)
-        return _postgres_engine(self.url)
+        return _postgres_engine(self.url, self._idle_ms)
 
 
-def _postgres_engine(url: Any) -> Engine:
+def _postgres_engine(url: Any, idle_ms: int) -> Engine:
     engine = create_engine(
         url,
         pool_size=POOL_SIZE,
@@ -146,7 +153,7 @@ def _postgres_engine(url: Any) -> Engine:
         pool_use_lifo=True,  # few connections in steady use rather than many now and then
         connect_args={
             "connect_timeout": 10,
-            "options": "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000",
+            "options": f"-c statement_timeout=30000 -c idle_in_transaction_session_timeout={idle_ms}",
         },
     )
 
@@ -208,15 +215,16 @@ _databases: dict[str, Database] = {}
 def get_database(settings: Settings) -> Database:
     """The database of these settings; one per URL and process."""
     found = _databases.get(settings.database)
-    return found or _databases.setdefault(settings.database, _open(settings.database))
+    # A process that stands still in the middle of a transaction keeps others out no longer than its leases hold.
+    return found or _databases.setdefault(settings.database, _open(settings.database, settings.limits.lease_s))
 
 
-def _open(url: str) -> Database:
+def _open(url: str, idle_s: float) -> Database:
     if make_url(url).get_backend_name() == "sqlite" and make_url(url).database in (None, "", ":memory:"):
         from orchestrator.store.memory import MemoryDatabase
 
         return MemoryDatabase(url)
-    return Database(url)
+    return Database(url, idle_s=idle_s)
 
 
 def upgrade(settings: Settings) -> None:
