@@ -14,3 +14,14 @@ def one_line(text: str) -> str:
     if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in text):
         raise ValueError("holds line breaks or control characters")
     return text
+
+
+def not_blank(text: str) -> str:
+    """A text that says something.
+
+    Raises:
+        ValueError: it is empty, or blanks only.
+    """
+    if not text.strip():
+        raise ValueError("is blank")
+    return text

@@ -10,6 +10,7 @@ so that any number of conversations go on side by side; the last turn repeats. `
 
 import argparse
 import json
+import re
 import sys
 import threading
 import time
@@ -79,6 +80,9 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             self._send(400, json.dumps({"error": {"message": "the body is no JSON"}}))
             return
+        if broken := broken_rule(body):
+            self._send(400, json.dumps({"error": {"message": broken, "type": "invalid_request_error"}}))
+            return
         number, turn, fails = self.server.take(body)
         time.sleep(turn.get("delayMs", self.server.delay_ms) / 1000)
         if fails:
@@ -105,6 +109,55 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Silent: a load test would drown in lines."""
+
+
+def broken_rule(body: dict[str, Any]) -> str | None:
+    """The rule of the real API that a request breaks: what this server refuses, as that one does."""
+    messages = body.get("messages")
+    if not isinstance(body.get("model"), str) or not isinstance(messages, list) or not messages:
+        return "model and at least one message are required"
+    open_calls: list[str] = []
+    for place, message in enumerate(messages):
+        role, content = message.get("role"), message.get("content")
+        if role not in ("system", "developer", "user", "assistant", "tool"):
+            return f"messages[{place}].role is invalid"
+        if role == "tool":
+            if message.get("tool_call_id") not in open_calls:
+                return f"messages[{place}]: a tool message has to follow the call it answers"
+            open_calls.remove(message["tool_call_id"])
+        elif open_calls:
+            return f"messages[{place}]: tool calls without a result: {', '.join(open_calls)}"
+        if content is None and not message.get("tool_calls"):
+            return f"messages[{place}].content is required"
+        open_calls += [call["id"] for call in message.get("tool_calls") or []]
+    if open_calls:
+        return f"tool calls without a result: {', '.join(open_calls)}"
+    return _broken_tools(body.get("tools")) or _broken_settings(body, messages)
+
+
+def _broken_tools(tools: Any) -> str | None:
+    names = [tool["function"]["name"] for tool in tools or []]
+    if tools is not None and not 1 <= len(names) <= 128:
+        return "tools has 1 to 128 entries"
+    if wrong := [name for name in names if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name)]:
+        return f"invalid tool name {wrong[0]!r}"
+    if len(set(names)) != len(names):
+        return "tool names are not unique"
+    if any(tool["function"].get("parameters", {}).get("type") != "object" for tool in tools or []):
+        return "the parameters of a tool have to be of type object"
+    return None
+
+
+def _broken_settings(body: dict[str, Any], messages: list[dict[str, Any]]) -> str | None:
+    for name, low, high in (("temperature", 0, 2), ("top_p", 0, 1), ("max_tokens", 1, 10**6)):
+        if body.get(name) is not None and not low <= body[name] <= high:
+            return f"{name} is out of range"
+    if isinstance(body.get("stop"), list) and not 1 <= len(body["stop"]) <= 4:
+        return "stop has 1 to 4 entries"
+    wants_json = (body.get("response_format") or {}).get("type") == "json_object"
+    if wants_json and not any("json" in str(message.get("content")).lower() for message in messages):
+        return "'messages' must contain the word 'json' to use 'response_format' of type 'json_object'"
+    return None
 
 
 def completion(turn: dict[str, Any], body: dict[str, Any], number: int) -> dict[str, Any]:

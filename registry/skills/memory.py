@@ -12,19 +12,13 @@ from registry.skills.moments import Moment
 from registry.skills.ports import Lookup, Note
 from registry.skills.secrets import looks_secret
 from registry.skills.skill import Skill, skill
-from registry.text import one_line
+from registry.text import not_blank, one_line
 from registry.times import epoch_ms, iso
 
 NOT_WIRED: Final = "no memory is wired to this call: nothing is kept or found"
 
 Kind = Literal["fact", "preference", "event", "insight", "note"]
 Scope = Literal["being", "project"]
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("is blank")
-    return text
 
 
 def _tag(text: str) -> str:
@@ -35,7 +29,7 @@ Tag = Annotated[str, StringConstraints(max_length=32), AfterValidator(_tag)]
 
 
 class Recall(Model):
-    query: Annotated[str, StringConstraints(min_length=1, max_length=500), AfterValidator(_not_blank)] = Field(
+    query: Annotated[str, StringConstraints(min_length=1, max_length=500), AfterValidator(not_blank)] = Field(
         description="words to look for; there is no query syntax"
     )
     limit: int = Field(default=5, ge=1, le=20)
@@ -102,7 +96,7 @@ def recall(given: Recall, context: SkillContext) -> Recollection:
 
 
 class Remember(Model):
-    content: Annotated[str, StringConstraints(min_length=1, max_length=4000), AfterValidator(_not_blank)]
+    content: Annotated[str, StringConstraints(min_length=1, max_length=4000), AfterValidator(not_blank)]
     kind: Kind = "note"
     tags: list[Tag] = Field(default=[], max_length=10)
     importance: float = Field(default=0.5, ge=0, le=1)

@@ -150,6 +150,8 @@ class Ask:
     stop: tuple[str, ...] = ()
     #: JSON Schema the answer should have; checked by whoever asks.
     schema: dict[str, Json] | None = None
+    #: Earlier answers to this question, each with what was wrong with it.
+    repairs: tuple[tuple[str, str], ...] = ()
     timeout_s: float = 120
     cancelled: Callable[[], bool] = field(default=lambda: False)
 

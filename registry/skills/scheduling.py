@@ -15,7 +15,7 @@ from registry.schedules import MINUTE_MS, Schedule, check_cron, is_zone, least_g
 from registry.skills.context import SkillContext
 from registry.skills.moments import Moment
 from registry.skills.skill import Skill, skill
-from registry.text import one_line
+from registry.text import not_blank, one_line
 from registry.times import epoch_ms
 
 NOT_WIRED: Final = "no schedules are wired to this call: nothing was created"
@@ -27,12 +27,6 @@ SOONEST_MS: Final = 30_000
 LATEST_MS: Final = 2 * 366 * 24 * 60 * MINUTE_MS
 
 Title = Annotated[str, StringConstraints(min_length=1, max_length=120), AfterValidator(one_line)]
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("is blank")
-    return text
 
 
 def _zone(name: str) -> str:
@@ -51,7 +45,7 @@ class PromptAction(Model):
     """An agent is given a text to act on."""
 
     kind: Literal["prompt"]
-    text: Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_not_blank)]
+    text: Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(not_blank)]
 
 
 class SkillAction(Model):

@@ -133,6 +133,7 @@ def _context(
     from registry.permissions import Policy
     from registry.personas import TEAM_PERMISSIONS
     from registry.skills.context import Caller, SkillContext
+    from workers.models.asking import PlainModel
     from workers.net.wiring import guard_for
     from workers.sandbox.process import find_sandbox
     from workers.sandbox.workspace import JailedWorkspace
@@ -150,6 +151,7 @@ def _context(
         connections=ports.connections if ports else None,
         net=guard_for(settings) if "net" in needs else None,
         schedules=ports.schedules if ports else None,
+        llm=PlainModel(settings) if "llm" in needs else None,
     )
 
 

@@ -12,6 +12,7 @@ from registry.skills.registry import Checked
 from workers.engine import budget
 from workers.engine.calls import Call
 from workers.engine.control import QueueKeys
+from workers.engine.inner import RunModel
 from workers.engine.session import Session
 from workers.engine.toolhooks import ToolHooks
 
@@ -53,6 +54,7 @@ def of_call(
         memory=session.services.memory,
         schedules=session.services.schedules,
         studio=session.services.studio,
+        llm=RunModel(session, call.id),
         net=session.services.net,
         connections=session.services.connections,
         control=QueueKeys(session),

@@ -7,6 +7,7 @@ knows counts as 0 and is flagged; it is never taken for free.
 from decimal import Decimal
 
 from orchestrator.records import Limit, Park
+from registry.errors import SkillError
 from workers.engine import budget
 from workers.engine.budget import Exhausted
 from workers.engine.session import Session
@@ -40,6 +41,38 @@ def book(session: Session, call_key: str, cost_micro: int | None) -> None:
     session.spend(cost_micro)
     if call_key in session.pending.settled:
         session.pending.settled[call_key] = cost_micro or 0
+
+
+def hold(session: Session, call_key: str, worst_micro: int | None) -> None:
+    """Reserves the worst case of a model call that a skill makes; it is given back when the call is settled.
+
+    Raises:
+        SkillError: `budget_exceeded`; the run itself goes on.
+    """
+    limits = _limits(session)
+    if not worst_micro or not limits:
+        return
+    refusal = session.services.journal.reserve(session.record.id, call_key, limits, worst_micro)
+    if refusal is None:
+        return
+    if refusal.busy:
+        words = "the rest of the budget is held by calls that are under way; try again when they are done"
+        raise SkillError("budget_exceeded", words, retryable=True)
+    limit, spent = (Decimal(micro) / MICRO for micro in (refusal.limit_micro, refusal.spent_micro))
+    words = f"the call may cost {Decimal(worst_micro) / MICRO} USD, and {spent} of {limit} USD are spent"
+    raise SkillError("budget_exceeded", words)
+
+
+def settle(session: Session, call_key: str, cost_micro: int | None) -> None:
+    """Books such a call with the next write."""
+    session.spend(cost_micro)
+    session.pending.settled[call_key] = cost_micro or 0
+
+
+def let_go(session: Session, call_key: str) -> None:
+    """Gives back what such a call had reserved: it brought no answer."""
+    with session.lock:
+        session.pending.settled[call_key] = 0
 
 
 def _limits(session: Session) -> list[Limit]:

@@ -79,8 +79,19 @@ def tell(session: Session, call: Call, result: Result) -> None:
         code=result.code,
         output=result.value if short else clip(text, EVENT_BYTES // 4),
         clipped=None if short else True,
+        **_cost(session, call, result),
         durationMs=result.duration_ms,
     )
+
+
+def _cost(session: Session, call: Call, result: Result) -> dict[str, Json]:
+    """What a call that costs money says about it."""
+    found = session.tools.registry.find(call.name)
+    if found is None or not found.cost_bearing or not isinstance(result.value, dict):
+        return {}
+    usage = result.value.get("usage")
+    estimated = usage.get("estimated") if isinstance(usage, dict) else None
+    return {"costUsd": result.value.get("costUsd"), "estimated": estimated or None}
 
 
 def message(session: Session, entry: dict[str, Json], *, warning: str | None = None) -> dict[str, Json]:

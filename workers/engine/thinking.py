@@ -48,7 +48,7 @@ def ask(session: Session, request: Request, *, aside: str | None = None) -> Repl
         hooks.heard(session)
     session.tokens += reply.usage.total
     money.book(session, call_key, reply.cost_micro)
-    _tell(session, request, reply)
+    tell(session, request, reply)
     if "PostModelCall" in session.hooks:
         calls = [{"id": c.id, "name": c.name, "args": c.arguments} for c in reply.calls]
         hooks.fire(session, "PostModelCall", reply.model, **facts, **_said(reply), toolCalls=calls)
@@ -80,9 +80,11 @@ def generation(session: Session, node: Generate) -> dict[str, Json]:
     return merged
 
 
-def _tell(session: Session, request: Request, reply: Reply) -> None:
+def tell(session: Session, request: Request, reply: Reply, *, aside: str | None = None) -> None:
+    """Writes a model call into the trace."""
     session.emit(
         "think",
+        aside=aside,
         model=reply.model,
         text=(reply.reasoning or "")[:16_000],
         toolCount=len(request.tools),

@@ -53,7 +53,7 @@ def classify(error: "openai.OpenAIError", model: str, address: str, key: str | N
     import openai
 
     if isinstance(error, openai.APITimeoutError):
-        return ModelFault(f"model {model!r} at {address} did not answer in time", passing=True)
+        return ModelFault(f"model {model!r} at {address} did not answer in time", passing=True, late=True)
     if isinstance(error, openai.APIConnectionError):
         cause = masked(str(error.__cause__ or error), key)
         return ModelFault(f"model {model!r} at {address} cannot be reached: {cause}", passing=True)
@@ -76,9 +76,8 @@ def _status(error: "openai.APIStatusError", model: str, address: str, key: str |
     )
     said = masked(words(error.body), key)
     message = f"model {model!r} at {address} answered {status}: {advice}" + (f" ({said})" if said else "")
-    return ModelFault(
-        message, passing=passing, retry_after=retry_after(dict(error.response.headers)) if passing else None
-    )
+    wait = retry_after(dict(error.response.headers)) if passing else None
+    return ModelFault(message, passing=passing, retry_after=wait, status=status)
 
 
 def words(body: Json) -> str:
@@ -116,4 +115,6 @@ def joined(faults: list[ModelFault]) -> ModelFault:
         "; then ".join(fault.message for fault in faults),
         passing=bool(waits),
         retry_after=min(known) if waits and len(known) == len(waits) else None,
+        status=faults[-1].status,
+        late=faults[-1].late,
     )

@@ -131,17 +131,27 @@ class ModelFault(OfficinaError):
     """A model call that gave no answer.
 
     `passing`: trying the same again later may help (429, 5xx, connection); `retry_after` in seconds when the other side
-    said so. Otherwise the request itself was refused.
+    said so. Otherwise the request itself was refused. `status`: what the other side answered with; `late`: nothing in
+    time.
     """
 
     code = "model_failed"
 
     def __init__(
-        self, message: str, *, code: str | None = None, passing: bool = False, retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        passing: bool = False,
+        retry_after: float | None = None,
+        status: int | None = None,
+        late: bool = False,
     ) -> None:
         super().__init__(message, code=code)
         self.passing = passing
         self.retry_after = retry_after
+        self.status = status
+        self.late = late
 
 
 class ModelClient(Protocol):

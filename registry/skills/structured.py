@@ -1,0 +1,236 @@
+"""JSON Schemas that a model wrote, and answers that should fit them: judged without fetching and in bounded time.
+
+Patterns run on the linear engine, references stay inside of the schema, and everything is counted before it is used.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import jsonschema
+import referencing
+from jsonschema.exceptions import SchemaError, ValidationError
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+from registry.base import Json
+from registry.errors import Detail
+from registry.jsontext import JsonFault, compact, parse
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+MAX_BYTES: Final = 32 * 1024
+#: Schemas within schemas, and properties in all of them together.
+MAX_DEPTH: Final = 12
+MAX_PROPERTIES: Final = 200
+MAX_MESSAGES: Final = 10
+#: Keywords whose value is a schema, a list of schemas, schemas by name. Everything else is data.
+_ONE: Final = (
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+)
+_MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
+_NAMED: Final = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
+
+
+def schema_faults(schema: dict[str, Json]) -> list[Detail]:
+    """What keeps a schema from being used; empty: nothing."""
+    if schema.get("type") != "object":
+        return [Detail("schema.type", 'the root has to be of type "object"')]
+    if (size := len(compact(schema).encode())) > MAX_BYTES:
+        return [Detail("schema", f"has {size} bytes, and {MAX_BYTES} is the most")]
+    if str(schema.get("$schema", DIALECT)).rstrip("#") != DIALECT:
+        return [Detail("schema.$schema", "has to be JSON Schema 2020-12")]
+    try:
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return [Detail(_at(error.absolute_path), error.message[:300])]
+    return [*_counted(schema), *_patterns(schema), *_references(schema)][:MAX_MESSAGES]
+
+
+def answer_faults(schema: dict[str, Json], value: Json) -> list[Detail]:
+    """Where a value breaks a schema that was found good."""
+    try:
+        found = list(_take(_validator(schema).iter_errors(value), MAX_MESSAGES))
+    except RecursionError:
+        return [Detail("schema", "refers to itself without end")]
+    return [Detail(_at(error.absolute_path, "value"), error.message[:300]) for error in found]
+
+
+def read_answer(text: str) -> tuple[Json, str | None]:
+    """The JSON of an answer: all of it, else its first fenced block, else what stands between its outermost braces."""
+    fault = "is empty"
+    for candidate in _candidates(text):
+        try:
+            return parse(candidate), None
+        except JsonFault as error:
+            fault = str(error)
+    return None, f"the answer {fault}" if fault == "is empty" else f"the answer is {fault}"
+
+
+def _candidates(text: str) -> Iterator[str]:
+    if text.strip():
+        yield text.strip()
+    parts = text.split("```")
+    if len(parts) >= 3:
+        head, _, rest = parts[1].partition("\n")
+        yield rest if head.strip().isalnum() or not head.strip() else parts[1]
+    begin, end = text.find("{"), text.rfind("}")
+    if 0 <= begin < end:
+        yield text[begin : end + 1]
+
+
+def _subschemas(schema: Json, path: str = "schema", depth: int = 1) -> Iterator[tuple[dict[str, Json], str, int]]:
+    """Every schema in a schema, with its path and how deep it lies."""
+    if not isinstance(schema, dict) or depth > MAX_DEPTH + 1:
+        return
+    yield schema, path, depth
+    for key in _ONE:
+        yield from _subschemas(schema.get(key), f"{path}.{key}", depth + 1)
+    for key in _MANY:
+        for place, one in enumerate(schema.get(key) or ()):
+            yield from _subschemas(one, f"{path}.{key}[{place}]", depth + 1)
+    for key in _NAMED:
+        for name, one in (schema.get(key) or {}).items():
+            yield from _subschemas(one, f"{path}.{key}.{name[:60]}", depth + 1)
+
+
+def _counted(schema: dict[str, Json]) -> list[Detail]:
+    parts = list(_subschemas(schema))
+    if too_deep := next((path for _, path, depth in parts if depth > MAX_DEPTH), None):
+        return [Detail(too_deep, f"lies deeper than {MAX_DEPTH} schemas")]
+    number = sum(len(part.get("properties") or {}) for part, _, _ in parts)
+    if number > MAX_PROPERTIES:
+        return [Detail("schema", f"has {number} properties, and {MAX_PROPERTIES} is the most")]
+    return []
+
+
+def _patterns(schema: dict[str, Json]) -> Iterator[Detail]:
+    parts = list(_subschemas(schema))
+    for part, path, _ in parts:
+        patterns = {"pattern": part["pattern"]} if "pattern" in part else {}
+        patterns |= {f"patternProperties.{name[:60]}": name for name in part.get("patternProperties") or {}}
+        for keyword, pattern in patterns.items():
+            if fault := pattern_fault(pattern):
+                yield Detail(f"{path}.{keyword}", fault)
+    both = [path for part, path, _ in parts if "unevaluatedProperties" in part]
+    if both and any("patternProperties" in part for part, _, _ in parts):
+        yield Detail(both[0], "unevaluatedProperties cannot stand beside patternProperties here")
+
+
+def _references(schema: dict[str, Json]) -> Iterator[Detail]:
+    resolver = referencing.Registry().with_resource("", DRAFT202012.create_resource(schema)).resolver()
+    for part, path, _ in _subschemas(schema):
+        for keyword in ("$id", "$anchor", "$dynamicAnchor", "$vocabulary"):
+            if keyword in part:
+                yield Detail(f"{path}.{keyword}", "is not taken here; refer by path, such as #/$defs/name")
+        for keyword in ("$ref", "$dynamicRef"):
+            reference = part.get(keyword)
+            if reference is None:
+                continue
+            if not isinstance(reference, str) or not reference.startswith("#"):
+                yield Detail(f"{path}.{keyword}", "has to stay inside of the schema: it begins with #")
+                continue
+            try:
+                found = resolver.lookup(reference).contents
+            except Unresolvable:
+                yield Detail(f"{path}.{keyword}", f"{reference[:100]!r} points nowhere")
+                continue
+            if not isinstance(found, (dict, bool)):
+                yield Detail(f"{path}.{keyword}", f"{reference[:100]!r} points at no schema")
+    try:
+        _validator(schema).is_valid({})
+    except RecursionError:
+        yield Detail("schema", "refers to itself without end")
+    except Exception:  # a reference into the middle of nowhere; each was told above
+        return
+
+
+def pattern_fault(pattern: str) -> str | None:
+    """Why the linear engine cannot run a pattern; None: it can."""
+    import re2
+
+    try:
+        _compiled(pattern)
+    except re2.error as error:
+        words = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+        return f"cannot be used: {words[:200]} (no look-around, no back-references)"
+    return None
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern, options)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return _compiled(pattern).search(text) is not None
+
+
+# The library runs patterns on the standard engine, which a hostile pair of pattern and text holds for ever. These are
+# the keywords of it that do, on the linear one.
+
+
+def _pattern(_validator: Any, pattern: str, instance: Json, _schema: Json) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and not _matches(pattern, instance):
+        yield ValidationError(f"{instance[:100]!r} does not match {pattern!r}")
+
+
+def _pattern_properties(validator: Any, patterns: Mapping[str, Json], instance: Json, _schema: Json) -> Iterator[Any]:
+    if not isinstance(instance, dict):
+        return
+    for pattern, schema in patterns.items():
+        for name, value in instance.items():
+            if _matches(pattern, name):
+                yield from validator.descend(value, schema, path=name, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, extra: Json, instance: Json, schema: dict[str, Json]) -> Iterator[Any]:
+    if not isinstance(instance, dict):
+        return
+    known, patterns = schema.get("properties") or {}, schema.get("patternProperties") or {}
+    for name, value in instance.items():
+        if name in known or any(_matches(pattern, name) for pattern in patterns):
+            continue
+        if extra is False:
+            yield ValidationError(f"{name[:100]!r} is not expected here")
+        else:
+            yield from validator.descend(value, extra, path=name)
+
+
+@lru_cache(maxsize=1)
+def _linear() -> Any:
+    keywords = {
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+    }
+    return jsonschema.validators.extend(jsonschema.Draft202012Validator, keywords)  # type: ignore[no-untyped-call]
+
+
+def _validator(schema: dict[str, Json]) -> Any:
+    return _linear()(schema, registry=referencing.Registry())
+
+
+def _take(errors: Iterator[Any], number: int) -> Iterator[Any]:
+    for _, error in zip(range(number), errors, strict=False):
+        yield error
+
+
+def _at(path: Any, root: str = "schema") -> str:
+    return root + "".join(f"[{step}]" if isinstance(step, int) else f".{str(step)[:60]}" for step in path)
+
+
+__all__ = ["answer_faults", "pattern_fault", "read_answer", "schema_faults"]
