@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
+from orchestrator import crashpoints
 from orchestrator.known import load_presets, registries
 from orchestrator.notify import Broadcast
 from orchestrator.ports import wiring
