@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, or_, select
+from sqlalchemy import Connection, Text, func, or_, select, type_coerce
 
 from orchestrator.states import RUN_ENDED
 from orchestrator.store.tables import runs
@@ -17,6 +17,8 @@ from registry.base import Json
 
 #: Children at work that one look reads.
 MOST: Final = 200
+#: Characters read of an item, which may be large.
+ITEM_CHARS: Final = 80
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Child:
     waiting_on: str | None
     node: str | None
     steps: int
+    #: The beginning of a map's item, as JSON; None for a spawned child.
+    item: str | None = None
     fanout: "Fanout | None" = None
 
 
@@ -91,7 +95,8 @@ def _at_work(connection: Connection, project_id: str) -> list[Any]:
     r = runs.c
     begun = or_(r.status == "running", (r.status == "waiting") & (r.waiting_on != "turn"))
     columns = (r.id, r.parent_id, r.kind, r.position, r.agent_name, r.status, r.waiting_on, r.node_id, r.steps)
-    query = select(*columns).where(r.project_id == project_id, r.parent_id.is_not(None), begun)
+    item = func.substr(type_coerce(r.item, Text), 1, ITEM_CHARS).label("item_head")
+    query = select(*columns, item).where(r.project_id == project_id, r.parent_id.is_not(None), begun)
     # Oldest first: their parents are among them before their children are.
     return list(connection.execute(query.order_by(r.depth, r.position, r.id).limit(MOST)).all())
 
@@ -109,6 +114,7 @@ def _with_children(found: dict[str, Fanout], rows: Iterable[Any]) -> dict[str, F
                 waiting_on=row.waiting_on,
                 node=row.node_id,
                 steps=row.steps,
+                item=row.item_head if row.kind == "item" else None,
                 fanout=found.get(row.id),
             )
             found[row.parent_id].at_work.append(one)

@@ -55,5 +55,8 @@ def _line(depth: int, child: Child, doing: Callable[[Child], str]) -> ChildLine:
 
 
 def _name(child: Child) -> str:
-    """By its place among the calls or items, as the trace counts them: from 0."""
-    return f"item {child.position}" if child.kind == "item" else f"{child.position}: {one_line(child.agent, 40)}"
+    """By its place among the calls or items, as the trace counts them: from 0; an item by how it begins, too."""
+    if child.kind != "item":
+        return f"{child.position}: {one_line(child.agent, 40)}"
+    begins = (child.item or "").strip('"{[')
+    return f"item {child.position}: {one_line(begins, 32)}" if begins else f"item {child.position}"

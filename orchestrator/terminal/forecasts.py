@@ -97,7 +97,8 @@ def _unknown(tasks: Sequence[View]) -> Iterator[tuple[str, str]]:
 
 def _work(member: View) -> str:
     does = ", ".join(member["tasks"]) if len(member["tasks"]) <= 8 else several(len(member["tasks"]), "task")
-    return f"{one_line(member['name'], 40)}, {member['role']}: {does or 'no task of its own'}"
+    who = one_line(member["name"], 40) + (f", {member['role']}" if member["role"] else "")
+    return f"{who}: {does or 'no task of its own'}"
 
 
 def _money(usd: float | None) -> str:

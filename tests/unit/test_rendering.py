@@ -301,6 +301,26 @@ def test_a_fan_out_says_how_much_is_done_and_what_each_child_does(settings: Sett
     assert order == sorted(order)
 
 
+@pytest.mark.parametrize(
+    ("item", "named"),
+    [
+        ("one syllable", "item 0: one syllable"),
+        ({"year": 2012}, 'item 0: year":2012}'),
+        (7, "item 0: 7"),
+        ("x" * 100_000, "item 0: xxxx"),
+        ("\x1b[31mred\nline", "item 0: "),
+        (None, "item 0 "),
+    ],
+)
+def test_an_item_is_named_by_how_it_begins(item: object, named: str, settings: Settings) -> None:
+    project = weather(settings)
+    spread(project, "monthly", ["running"], item=item)
+
+    shown = page(project, 140)
+
+    assert named in line_with("item 0", shown) and "\x1b" not in shown and "x" * 100 not in shown
+
+
 def test_children_of_children_are_indented_below_them(settings: Settings) -> None:
     project = weather(settings)
     (mid,) = spread(project, "monthly", ["waiting"], waiting_on="children", steps=7)
