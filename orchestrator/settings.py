@@ -5,6 +5,7 @@ A nested field is set with two underscores: `OFFICINA_LIMITS__LEASE_S=5`. `offic
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
@@ -17,6 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from registry.graph.limits import GraphLimits
 
+_RATE = re.compile(r"[1-9][0-9]{0,6}/([1-9][0-9]{0,3} ?)?(second|minute|hour|day)s?")
 Tier = Literal["fast", "standard", "deep"]
 
 #: Ways to write a Postgres URL that mean the one driver we speak.
@@ -102,6 +104,10 @@ class Limits(GraphLimits):
     parallel_tasks: int = Field(32, ge=1)
     """Runs of one project that work at once, unless its file says otherwise."""
 
+    task_requests: int = Field(40, ge=1)
+    """GETs web skills of one task may make."""
+    task_hosts: int = Field(20, ge=1)
+    """Hosts web skills of one task may ask."""
     events_per_run: int = Field(5_000, ge=100)
     """Events of one run before only states and signals are kept."""
 
@@ -111,6 +117,32 @@ class Limits(GraphLimits):
             facts = f"renew_s is {self.renew_s:g} and lease_s {self.lease_s:g}"
             raise ValueError(f"{facts}: a lease has to hold for two renewals at least")
         return self
+
+
+class Rates(Section):
+    """Calls per owner and time, as in `60/minute`."""
+
+    search: str = "60/minute"
+    """web.search, and each search of web.research."""
+    fetch: str = "120/minute"
+    """web.fetch, and each page of web.research."""
+    llm: str = "60/minute"
+    """llm.generate and llm.structured."""
+    image: str = "10/minute"
+    """image.generate."""
+    email_send: str = "20/hour"
+    """email.send."""
+    telegram_send: str = "20/hour"
+    """telegram.send."""
+    whatsapp_send: str = "20/hour"
+    """whatsapp.send."""
+
+    @field_validator("*")
+    @classmethod
+    def _readable(cls, text: str) -> str:
+        if not _RATE.fullmatch(text):
+            raise ValueError("write a number and a time, as in 60/minute (second, minute, hour, day)")
+        return text
 
 
 class Model(Section):
@@ -196,6 +228,7 @@ class Settings(BaseSettings):
     """Money one task may spend."""
 
     limits: Limits = Field(default_factory=Limits)
+    rates: Rates = Field(default_factory=Rates)
 
     @field_validator("timezone")
     @classmethod

@@ -159,6 +159,7 @@ def services(settings: Settings) -> Services:
         net=guard_for(settings),
         connections=ports.connections,
         schedules=ports.schedules,
+        meter=ports.meter,
         check=checker.run,
         check_definition=checker.definition,
         targets=lambda run: _targets(database, run, presets),

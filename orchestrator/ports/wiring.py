@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from orchestrator.ports.connections import StoredConnections
 from orchestrator.ports.memory import StoredMemories
+from orchestrator.ports.meter import CountingMeter
 from orchestrator.ports.schedules import StoredSchedules
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
@@ -15,6 +16,7 @@ class RowPorts:
     memory: StoredMemories
     connections: StoredConnections
     schedules: StoredSchedules
+    meter: CountingMeter
 
 
 def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
@@ -24,4 +26,5 @@ def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
         memory=StoredMemories(database, outside=[skill.name for skill in skills if skill.open_world]),
         connections=StoredConnections(settings, database),
         schedules=StoredSchedules(settings, database, skills),
+        meter=CountingMeter(settings),
     )

@@ -14,6 +14,7 @@ from registry.base import Json
 from registry.errors import SkillError
 from registry.graph.targets import AgentCard
 from registry.permissions import Policy
+from registry.skills.metering import Meter
 from registry.skills.network import Network
 from registry.skills.ports import Llm, Memories, Schedules, Studio
 
@@ -272,6 +273,7 @@ class SkillContext:
     llm: Llm | None = None
     net: Network | None = None
     connections: "Connections | None" = None
+    meter: Meter | None = None
     control: Control | None = None
     #: Agents that can be spawned or handed over to.
     roster: Sequence[Colleague] = ()

@@ -130,6 +130,8 @@ class SkillRegistry:
             return refusal
         if context.rehearsal and "world" in call.operations:
             return SkillResult(True, {"rehearsed": True, "note": "a rehearsal: this call was not carried out"})
+        if call.skill.rate and context.meter:
+            context.meter.admit(call.skill.rate, context.caller.owner_id)
         context.deadline = Deadline(min(call.skill.timeout_s, context.time_left))
         context.check()
         context.begin(call)

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from registry.base import Json
 from registry.skills.context import SkillContext
 from registry.skills.contract import Contract, ModelContract
+from registry.skills.metering import Rate
 
 Effect = Literal["pure", "idempotent", "once"]
 
@@ -44,6 +45,8 @@ class Skill:
     effect: Effect | Callable[[Any], Effect] = "pure"
     #: Seconds one call may take.
     timeout_s: float = 120
+    #: Which of its owner's rates a call counts against.
+    rate: Rate | None = None
     #: Ports of the context it uses; a missing one gives a "not wired" answer, never a crash.
     needs: frozenset[str] = frozenset()
     catalogued: bool = False
@@ -101,6 +104,7 @@ def skill(
     timeout_s: float,
     operations: Iterable[str] | Callable[[Any], Iterable[str]] = (),
     effect: Effect | Callable[[Any], Effect] = "pure",
+    rate: Rate | None = None,
     needs: Iterable[str] = (),
     catalogued: bool = True,
     documented: bool = True,
@@ -122,6 +126,7 @@ def skill(
             operations=operations if callable(operations) else frozenset(operations),
             effect=effect,
             timeout_s=timeout_s,
+            rate=rate,
             needs=frozenset(needs),
             catalogued=catalogued,
             documented=documented,

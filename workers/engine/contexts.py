@@ -57,6 +57,7 @@ def of_call(
         llm=RunModel(session, call.id),
         net=session.services.net,
         connections=session.services.connections,
+        meter=session.services.meter,
         control=QueueKeys(session),
         roster=_Roster(session),
         rehearsal=record.rehearsal,

@@ -10,6 +10,7 @@ from orchestrator.settings import Limits
 from registry.base import Json
 from registry.connections import Connections
 from registry.skills.context import Sandbox, Signals, Workspace
+from registry.skills.metering import Meter
 from registry.skills.network import Network
 from registry.skills.ports import Memories, Schedules, Studio
 from registry.skills.registry import SkillRegistry
@@ -41,6 +42,7 @@ class Services:
     #: Everything that goes out; None: no skill and no hook reaches a host.
     net: Network | None = None
     connections: Connections | None = None
+    meter: Meter | None = None
     #: Tools every agent has beside its own (stub tools of a scripted run); they hide pack tools of the same name.
     extra_tools: Iterable[Skill] = ()
     #: Faults of a run's definition; any of them stops it before its first step.
