@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from registry.graph.limits import GraphLimits
 
+_WEB = re.compile(r"https?://[^\s/?#@\\]+(/[^\s?#\\]*)?")
 _RATE = re.compile(r"[1-9][0-9]{0,6}/([1-9][0-9]{0,3} ?)?(second|minute|hour|day)s?")
 Tier = Literal["fast", "standard", "deep"]
 
@@ -119,6 +120,26 @@ class Limits(GraphLimits):
         return self
 
 
+class SearchProvider(Section):
+    """Someone who answers searches."""
+
+    kind: Literal["searxng", "brave", "tavily", "ddgs"]
+    url: str | None = None
+    """Base URL; needed for searxng, where JSON has to be enabled."""
+    key: SecretStr | None = None
+    """Key of its API; needed for brave and tavily."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> "SearchProvider":
+        if self.kind == "searxng" and not self.url:
+            raise ValueError("searxng needs its url")
+        if self.kind in ("brave", "tavily") and self.key is None:
+            raise ValueError(f"{self.kind} needs a key")
+        if self.url is not None and not _WEB.fullmatch(self.url):
+            raise ValueError("url is no http or https URL")
+        return self
+
+
 class Rates(Section):
     """Calls per owner and time, as in `60/minute`."""
 
@@ -196,6 +217,9 @@ class Settings(BaseSettings):
     """Key of stored secrets (several, parted by commas: the first encrypts); none: one of its own in `home`."""
     net_allow: str = ""
     """For tests: `host:port` pairs, parted by commas, that skills may reach though they are private."""
+
+    search: tuple[SearchProvider, ...] = ()
+    """Search providers as a JSON list, the first that answers wins: `[{"kind": "searxng", "url": "..."}]`."""
 
     owner: str = "local"
     """Whom submitted projects belong to."""

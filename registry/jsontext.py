@@ -34,14 +34,18 @@ def digest(value: Json) -> str:
     return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def parse(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> Json:
+def parse(text: str | bytes, *, max_depth: int = MAX_DEPTH, twice: bool = False) -> Json:
     """Reads JSON strictly: no NaN or Infinity, no key twice in one object, no number beyond a double, bounded depth.
+
+    Args:
+        twice: takes a key that stands twice, and the last of its values; for what others answer.
 
     Raises:
         JsonFault: with a message that says where or what.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
+        pairs = None if twice else _object
+        value = json.loads(text, object_pairs_hook=pairs, parse_constant=_constant, parse_float=_float)
     except RecursionError:
         raise JsonFault(f"nested deeper than {max_depth} levels") from None
     except UnicodeDecodeError as error:

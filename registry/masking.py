@@ -82,6 +82,24 @@ def remember(value: str) -> None:
     _values.add(value)
 
 
+def hide(value: Json) -> Json:
+    """A JSON value without secrets this process has opened, otherwise as it is: answers may repeat what was sent."""
+    if isinstance(value, str):
+        return _values.replace(value)
+    if isinstance(value, list):
+        return [hide(item) for item in value]
+    if isinstance(value, dict):
+        return {key: hide(item) for key, item in value.items()}
+    return value
+
+
+def hide_in_bytes(data: bytes) -> bytes:
+    """The same for a body that may be anything."""
+    text = data.decode("latin-1")
+    shown = _values.replace(text)
+    return data if shown == text else shown.encode("latin-1")
+
+
 def mask_text(text: str) -> str:
     """A text without known secrets, without what looks like one, without credentials in URLs."""
     text = _values.replace(text)
@@ -112,4 +130,4 @@ def _under(name: str, value: Json) -> Json:
     return mask(value)
 
 
-__all__ = ["MASK", "is_secret_name", "mask", "mask_text", "remember"]
+__all__ = ["MASK", "hide", "hide_in_bytes", "is_secret_name", "mask", "mask_text", "remember"]

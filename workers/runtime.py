@@ -39,6 +39,7 @@ from workers.models.choose import client_for
 from workers.net.wiring import guard_for
 from workers.sandbox.process import find_sandbox
 from workers.sandbox.workspace import JailedWorkspace
+from workers.web.wiring import web_for
 
 log = logging.getLogger(__name__)
 
@@ -135,6 +136,7 @@ def services(settings: Settings) -> Services:
     desk = DeskSignals(settings, database)
     skills = catalogue.build()
     ports = wiring.wire(settings, skills)
+    net = guard_for(settings)
     known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
     checker, presets = Checker(known), load_presets(settings, known)
     for fault in presets.faults:
@@ -156,7 +158,8 @@ def services(settings: Settings) -> Services:
         sandbox=lambda _run: find_sandbox(),
         signals=lambda _run: desk,
         memory=ports.memory,
-        net=guard_for(settings),
+        net=net,
+        web=web_for(settings, net),
         connections=ports.connections,
         schedules=ports.schedules,
         meter=ports.meter,

@@ -9,15 +9,13 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-import limits
-from redis import Redis, RedisError
-
 from orchestrator.settings import Settings
 from registry.errors import Detail, SkillError
 from registry.skills.metering import Rate
 
-if TYPE_CHECKING:
-    from limits.storage import Storage
+if TYPE_CHECKING:  # loaded at the first call that is counted
+    from limits.strategies import RateLimiter
+    from redis import Redis
 
 log = logging.getLogger(__name__)
 
@@ -47,23 +45,22 @@ class CountingMeter:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._rates = {name: limits.parse(text) for name, text in settings.rates.model_dump().items()}
         self._lock = threading.Lock()
-        self._shared: Redis | None = None
-        self._windows: limits.strategies.RateLimiter | None = None
-        self._own_windows = limits.strategies.MovingWindowRateLimiter(limits.storage.MemoryStorage())
+        self._client: Redis | None = None
+        self._shared: RateLimiter | None = None
+        self._own: RateLimiter | None = None
         #: Requests and hosts of tasks, where Redis does not keep them.
         self._tasks: OrderedDict[str, tuple[int, frozenset[str]]] = OrderedDict()
 
     def admit(self, rate: Rate, owner_id: str) -> None:
         """See `Meter.admit`."""
-        windows = self._limiter()
-        if windows is not None:
-            try:
-                return self._hit(windows, rate, owner_id)
-            except RedisError as error:
-                log.warning("rates are counted in this process: %s", error)
-        return self._hit(self._own_windows, rate, owner_id)
+        from redis import RedisError
+
+        try:
+            self._hit(self._windows(shared=True), rate, owner_id)
+        except RedisError as error:
+            log.warning("rates are counted in this process: %s", error)
+            self._hit(self._windows(shared=False), rate, owner_id)
 
     def outbound(self, task_id: str, host: str) -> None:
         """See `Meter.outbound`."""
@@ -73,8 +70,10 @@ class CountingMeter:
             what = f"made {most} requests" if held == 1 else f"asked {most} hosts"
             raise SkillError("rate_limited", f"this task has {what}, and more it may not without a person")
 
-    def _hit(self, windows: limits.strategies.RateLimiter, rate: Rate, owner_id: str) -> None:
-        item = self._rates[rate]
+    def _hit(self, windows: "RateLimiter", rate: Rate, owner_id: str) -> None:
+        from limits import parse
+
+        item = parse(getattr(self._settings.rates, rate))
         if windows.hit(item, rate, owner_id):
             return
         wait = max(1, round(windows.get_window_stats(item, rate, owner_id).reset_time - time.time()))
@@ -86,6 +85,8 @@ class CountingMeter:
         )
 
     def _braked(self, task_id: str, host: str) -> int:
+        from redis import RedisError
+
         bounds = self._settings.limits
         redis = self._redis()
         if redis is not None:
@@ -107,19 +108,29 @@ class CountingMeter:
                 self._tasks.popitem(last=False)
             return 0
 
-    def _redis(self) -> Redis | None:
+    def _redis(self) -> "Redis | None":
         with self._lock:
-            if self._shared is None and self._settings.redis:
-                self._shared = Redis.from_url(
-                    self._settings.redis, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S
-                )
-            return self._shared
+            if self._client is None and self._settings.redis:
+                from redis import Redis
 
-    def _limiter(self) -> limits.strategies.RateLimiter | None:
-        redis = self._redis()
-        if redis is not None and self._windows is None:
-            storage: Storage = limits.storage.RedisStorage(
-                "redis://", connection_pool=redis.connection_pool, key_prefix=PREFIX
-            )
-            self._windows = limits.strategies.MovingWindowRateLimiter(storage)
-        return self._windows
+                url = self._settings.redis
+                self._client = Redis.from_url(url, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S)
+            return self._client
+
+    def _windows(self, *, shared: bool) -> "RateLimiter":
+        """The windows in Redis, where they are wanted and there is one; else those of this process."""
+        from limits.storage import MemoryStorage, RedisStorage
+        from limits.strategies import MovingWindowRateLimiter
+
+        redis = self._redis() if shared else None
+        with self._lock:
+            if redis is not None:
+                if self._shared is None:
+                    pool = redis.connection_pool
+                    self._shared = MovingWindowRateLimiter(
+                        RedisStorage("redis://", connection_pool=pool, key_prefix=PREFIX)
+                    )
+                return self._shared
+            if self._own is None:
+                self._own = MovingWindowRateLimiter(MemoryStorage())
+            return self._own

@@ -16,6 +16,7 @@ from registry.graph.targets import AgentCard
 from registry.permissions import Policy
 from registry.skills.metering import Meter
 from registry.skills.network import Network
+from registry.skills.pages import Web
 from registry.skills.ports import Llm, Memories, Schedules, Studio
 
 if TYPE_CHECKING:  # its models are built at import, and only calls that use a connection need them
@@ -272,6 +273,7 @@ class SkillContext:
     studio: Studio | None = None
     llm: Llm | None = None
     net: Network | None = None
+    web: Web | None = None
     connections: "Connections | None" = None
     meter: Meter | None = None
     control: Control | None = None

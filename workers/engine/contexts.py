@@ -56,6 +56,7 @@ def of_call(
         studio=session.services.studio,
         llm=RunModel(session, call.id),
         net=session.services.net,
+        web=session.services.web,
         connections=session.services.connections,
         meter=session.services.meter,
         control=QueueKeys(session),

@@ -12,6 +12,7 @@ from registry.connections import Connections
 from registry.skills.context import Sandbox, Signals, Workspace
 from registry.skills.metering import Meter
 from registry.skills.network import Network
+from registry.skills.pages import Web
 from registry.skills.ports import Memories, Schedules, Studio
 from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Skill
@@ -41,6 +42,7 @@ class Services:
     studio: Studio | None = None
     #: Everything that goes out; None: no skill and no hook reaches a host.
     net: Network | None = None
+    web: Web | None = None
     connections: Connections | None = None
     meter: Meter | None = None
     #: Tools every agent has beside its own (stub tools of a scripted run); they hide pack tools of the same name.

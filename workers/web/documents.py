@@ -1,0 +1,143 @@
+"""From the bytes of a document to text: HTML, PDF, and everything that is text already. Runs in the child process."""
+
+import io
+import re
+from typing import Any, Final
+
+#: Pages of a PDF that are read.
+MAX_PAGES: Final = 50
+#: Characters of an extraction below which a page is read again with less judgement.
+FEW: Final = 250
+MAX_TITLE: Final = 300
+_META: Final = re.compile(
+    rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})|<\?xml[^>]{0,100}?encoding\s*=\s*[\"']([A-Za-z0-9_.:-]{2,40})",
+    re.IGNORECASE,
+)
+#: Labels that the web writes and means something wider by.
+_WIDER: Final = {
+    "iso-8859-1": "windows-1252",
+    "latin1": "windows-1252",
+    "ascii": "windows-1252",
+    "us-ascii": "windows-1252",
+}
+_WIDER |= {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "ks_c_5601-1987": "cp949", "euc-kr": "cp949"}
+_DROPPED: Final = ("script", "style", "noscript", "template", "svg", "iframe", "nav", "form", "head")
+
+
+class Unreadable(Exception):
+    """The document is of a kind that is not read; the message says what."""
+
+
+def read(head: dict[str, Any], body: bytes) -> dict[str, Any]:
+    """The document as `{text, title}`.
+
+    Args:
+        head: `kind` (html, pdf, text), `charset` of the header or None, `form` (markdown, text, raw), `url`.
+    """
+    if head["kind"] == "pdf":
+        return _pdf(body)
+    text = decode(body, head.get("charset"))
+    if head["kind"] == "html" and head["form"] != "raw":
+        return _html(text, head["form"], head["url"])
+    return {"text": text, "title": None}
+
+
+def decode(body: bytes, named: str | None) -> str:
+    """Text by what the header says, else a byte order mark, else the document itself, else by its look."""
+    for mark, codec in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
+        if body.startswith(mark):
+            return body.decode(codec, "replace")
+    for label in (named, _declared(body)):
+        if label and (found := _by(body, label)) is not None:
+            return found
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return _guessed(body)
+
+
+def _declared(body: bytes) -> str | None:
+    found = _META.search(body[:4096])
+    return (found[1] or found[2]).decode("ascii") if found else None
+
+
+def _by(body: bytes, label: str) -> str | None:
+    label = _WIDER.get(label.strip().lower(), label.strip().lower())
+    if label.startswith("utf-16") or label.startswith("utf-32"):
+        label = "utf-8" if b"\0" not in body[:100] else label  # a page whose meta could be read is none
+    try:
+        return body.decode(label, "replace")
+    except (LookupError, ValueError):  # an unknown label, or a codec that is no charset
+        return None
+
+
+def _guessed(body: bytes) -> str:
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(body[:65_536]).best()
+    return body.decode(best.encoding if best else "utf-8", "replace")
+
+
+def _html(text: str, form: str, url: str) -> dict[str, Any]:
+    import trafilatura
+    from lxml import html
+
+    text = _without_declaration(text)
+    if not text.strip():
+        return {"text": "", "title": None}
+    tree = html.document_fromstring(text, parser=html.HTMLParser(encoding=None))
+    title = " ".join("".join(tree.xpath("//title[1]//text()")).split())[:MAX_TITLE] or None
+    markdown = form == "markdown"
+    made = trafilatura.extract(
+        text,
+        url=url,
+        output_format="markdown" if markdown else "txt",
+        include_links=markdown,
+        include_formatting=markdown,
+        include_tables=True,
+        include_comments=False,
+        favor_recall=True,
+    )
+    made = (made or "").strip()
+    if len(made) < FEW:
+        whole = _whole(tree, markdown=markdown)
+        if len(whole) > 2 * len(made):
+            made = whole
+    return {"text": made, "title": title}
+
+
+def _whole(tree: Any, *, markdown: bool) -> str:
+    """All of a page that is meant to be read, without a judgement what matters."""
+    for element in tree.xpath(" | ".join(f"//{name}" for name in _DROPPED)):
+        element.drop_tree() if element.getparent() is not None else None
+    if not markdown:
+        lines = (" ".join(line.split()) for line in "\n".join(tree.itertext()).splitlines())
+        return "\n".join(line for line in lines if line)
+    from lxml import html
+    from markdownify import markdownify
+
+    made: str = markdownify(html.tostring(tree, encoding="unicode"), heading_style="ATX", strip=["img"])
+    return re.sub(r"\n{3,}", "\n\n", made).strip()
+
+
+def _without_declaration(text: str) -> str:
+    """lxml refuses text that still says in which bytes it came; NUL ends its strings."""
+    return re.sub(r"^\s*<\?xml[^>]*\?>", "", text.replace("\0", ""), count=1)
+
+
+def _pdf(body: bytes) -> dict[str, Any]:
+    from pypdf import PdfReader
+    from pypdf.errors import PyPdfError
+
+    try:
+        reader = PdfReader(io.BytesIO(body))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Unreadable("it is a PDF that needs a password")
+        pages = [(page.extract_text() or "").strip() for page in reader.pages[:MAX_PAGES]]
+        title = str(reader.metadata.title or "")[:MAX_TITLE] if reader.metadata else ""
+    except PyPdfError as error:
+        raise Unreadable(f"it is no PDF that can be read: {str(error)[:100]}") from None
+    text = "\n\n".join(page for page in pages if page)
+    if len(reader.pages) > MAX_PAGES:
+        text += f"\n\n[... {len(reader.pages) - MAX_PAGES} more pages are not read ...]"
+    return {"text": text, "title": title.strip() or None}
