@@ -267,7 +267,7 @@ def _with_secret(given: _Request, headers: dict[str, str], context: SkillContext
     if not found.bound_to(url):
         raise SkillError("not_allowed", f"the connection {name!r} is not for {url.origin}; nothing was sent")
     value = found.header_value()
-    masking.remember(value)
+    masking.remember(value.rpartition(" ")[2])  # HTTP Basic writes the secret in another form
     return {key: text for key, text in headers.items() if key.lower() != found.header.lower()} | {found.header: value}
 
 

@@ -108,7 +108,19 @@ def _more_queries(question: str, more: int, context: SkillContext, work: Researc
     """Queries of a model's making, beside the question itself."""
     if more < 1:
         return []
-    said = _ask(Ask("web.research", question, _PLAN.format(more=more), max_tokens=200, timeout_s=15), context, work)
+    left = context.deadline.left
+    said = _ask(
+        Ask(
+            "web.research",
+            question,
+            _PLAN.format(more=more),
+            max_tokens=200,
+            timeout_s=min(15, left),
+            cancelled=context.cancelled,
+        ),
+        context,
+        work,
+    )
     lines = (re.sub(r"^\s*(?:[-*•]|\d+[.)])\s*", "", line).strip(" \t\"'`") for line in (said or "").splitlines())
     distinct = dict.fromkeys(line for line in lines if 3 <= len(line) <= MAX_QUERY and line != question)
     return list(distinct)[:more]
@@ -165,7 +177,19 @@ def _answer(question: str, context: SkillContext, work: Research) -> None:
     parts = [f"Question: {question}"]
     for n, source in enumerate(work.sources, 1):
         parts.append(f"[{n}] {source.title}\n{source.url}\n{fence}\n{source.text}\n{fence}")
-    said = _ask(Ask("web.research", "\n\n".join(parts), _WRITE, max_tokens=1500, timeout_s=60), context, work)
+    left = context.deadline.left
+    said = _ask(
+        Ask(
+            "web.research",
+            "\n\n".join(parts),
+            _WRITE,
+            max_tokens=1500,
+            timeout_s=min(60, left),
+            cancelled=context.cancelled,
+        ),
+        context,
+        work,
+    )
     if said is not None and said.strip():
         work.synthesized = True
         work.answer = _cited(said.strip(), len(work.sources), work)

@@ -15,12 +15,11 @@ _META: Final = re.compile(
 )
 #: Labels that the web writes and means something wider by.
 _WIDER: Final = {
-    "iso-8859-1": "windows-1252",
-    "latin1": "windows-1252",
-    "ascii": "windows-1252",
-    "us-ascii": "windows-1252",
+    **dict.fromkeys(("iso-8859-1", "latin1", "ascii", "us-ascii"), "windows-1252"),
+    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
+    **dict.fromkeys(("shift_jis", "sjis", "x-sjis"), "cp932"),
+    **dict.fromkeys(("ks_c_5601-1987", "euc-kr"), "cp949"),
 }
-_WIDER |= {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "ks_c_5601-1987": "cp949", "euc-kr": "cp949"}
 _DROPPED: Final = ("script", "style", "noscript", "template", "svg", "iframe", "nav", "form", "head")
 
 
@@ -63,7 +62,7 @@ def _declared(body: bytes) -> str | None:
 
 def _by(body: bytes, label: str) -> str | None:
     label = _WIDER.get(label.strip().lower(), label.strip().lower())
-    if label.startswith("utf-16") or label.startswith("utf-32"):
+    if label.startswith(("utf-16", "utf-32")):
         label = "utf-8" if b"\0" not in body[:100] else label  # a page whose meta could be read is none
     try:
         return body.decode(label, "replace")
@@ -80,7 +79,7 @@ def _guessed(body: bytes) -> str:
 
 def _html(text: str, form: str, url: str) -> dict[str, Any]:
     import trafilatura
-    from lxml import html
+    from lxml import html  # type: ignore[import-untyped]
 
     text = _without_declaration(text)
     if not text.strip():

@@ -31,7 +31,7 @@ class _Child:
         with theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-I", "-m", "workers.web.child"],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
@@ -95,9 +95,7 @@ def open_document(head: dict[str, Any], body: bytes, *, seconds: float, check: C
 
 
 def _ask(pool: _Pool, head: dict[str, Any], body: bytes, until: float, check: Callable[[], None]) -> dict[str, Any]:
-    with pool.lock:
-        child = pool.idle.pop() if pool.idle else None
-    child = child or _Child()
+    child = _warm(pool) or _Child()
     try:
         text = json.dumps(head).encode()
         child.channel.settimeout(max(0.001, until - time.monotonic()))
@@ -123,6 +121,16 @@ def _ask(pool: _Pool, head: dict[str, Any], body: bytes, until: float, check: Ca
     if not keep:
         child.end()
     return answer
+
+
+def _warm(pool: _Pool) -> _Child | None:
+    """A child that waits for work; one that died while it waited is buried."""
+    while True:
+        with pool.lock:
+            child = pool.idle.pop() if pool.idle else None
+        if child is None or child.process.poll() is None:
+            return child
+        child.end()
 
 
 def _receive(child: _Child, size: int, until: float, check: Callable[[], None]) -> bytes:

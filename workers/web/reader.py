@@ -85,7 +85,8 @@ def _kind(answer: Incoming) -> str:
     if not kind and b"\0" not in answer.body[:8192]:
         start = answer.body[:1024].lstrip().lower()
         return "html" if start.startswith((b"<!doctype html", b"<html")) else "text"
-    words = f"{answer.url.host} sent {kind[:80] or 'bytes of no known kind'}; only web pages, text, JSON, XML and PDF are read"
+    sent = kind[:80] or "bytes of no known kind"
+    words = f"{answer.url.host} sent {sent}; only web pages, text, JSON, XML and PDF are read"
     raise SkillError("unsupported_type", words)
 
 
@@ -93,9 +94,8 @@ def _plain(answer: Incoming, kind: str, form: Form) -> tuple[str | None, str | N
     """Text that needs no child: plain UTF-8."""
     if kind == "pdf" or (kind == "html" and form != "raw"):
         return None, None
-    if (_charset(answer) or "utf-8").lower() not in ("utf-8", "utf8") or answer.body.startswith(
-        (b"\xff\xfe", b"\xfe\xff")
-    ):
+    named = (_charset(answer) or "utf-8").lower()
+    if named not in ("utf-8", "utf8") or answer.body.startswith((b"\xff\xfe", b"\xfe\xff")):
         return None, None
     try:
         return answer.body.decode("utf-8-sig"), None
