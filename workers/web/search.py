@@ -4,6 +4,7 @@ import html
 import re
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -140,11 +141,11 @@ _REQUESTS: Final = {"searxng": _searxng, "brave": _brave, "tavily": _tavily}
 def _ddgs(query: Query, seconds: float) -> list[Hit]:
     """By an optional package that reads result pages meant for people; it breaks when they change."""
     try:
-        from ddgs import DDGS  # type: ignore[import-not-found, unused-ignore]
+        engine = import_module("ddgs").DDGS
     except ImportError:
-        raise SkillError("remote_error", "the search provider ddgs needs the package ddgs, which is not here") from None
+        raise SkillError("remote_error", "the search provider ddgs needs the package: install officina[ddgs]") from None
     try:
-        found = DDGS(timeout=max(1, int(seconds))).text(
+        found = engine(timeout=max(1, int(seconds))).text(
             _with_site(query), timelimit=_DDGS_TIME.get(query.recency), max_results=query.limit
         )
     except Exception as error:
