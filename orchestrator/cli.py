@@ -3,12 +3,16 @@
 The command `officina` is `workers.cli`, which adds what needs an engine to this.
 """
 
+import gc
 import sys
 from typing import NoReturn
 
 import typer
 
 from orchestrator.commands import connections, database, faults, graph, presets, projects, signals
+
+#: Objects made between two looks for garbage. Loading a command makes many and leaves none.
+GARBAGE = 100_000
 
 
 def application() -> typer.Typer:
@@ -35,10 +39,13 @@ def run(app: typer.Typer) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot write a character gets its escape, never a crash.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    gc.set_threshold(GARBAGE)
     try:
         app()
     except Exception as error:
         sys.exit(faults.report(error))
+    finally:
+        gc.freeze()  # an ending process need not find out which of its modules are garbage
     sys.exit(0)
 
 

@@ -1,7 +1,6 @@
 """What passes between the engine and the store: plain values, no database in them.
 
-The engine fills a `Checkpoint` while it executes and hands it to a journal; the store writes it in one transaction,
-the in-process journal of `graph run` keeps it in lists.
+The engine fills a `Checkpoint` while it executes and hands it to a journal, which writes it in one transaction.
 """
 
 import time

@@ -52,7 +52,7 @@ def _web_address(url: str | None) -> str | None:
 class Section(BaseModel):
     """A group of settings; a misspelt name is refused, not ignored."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Limits(GraphLimits):
@@ -197,7 +197,6 @@ class Settings(BaseSettings):
         env_file=".env",
         extra="ignore",
         frozen=True,
-        use_attribute_docstrings=True,
     )
 
     home: Path = Path(".officina")

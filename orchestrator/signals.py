@@ -2,15 +2,13 @@
 
 from typing import Any
 
-import jsonschema
-import referencing
-
 from orchestrator import crashpoints
-from orchestrator.notify import Broadcast, Notifier
+from orchestrator.notify import Notifier
 from orchestrator.settings import Settings
 from orchestrator.store import signals
 from orchestrator.store.database import Database, get_database
 from orchestrator.store.signals import Answered
+from registry import schemas
 from registry.base import Json
 from registry.errors import Refused
 
@@ -29,6 +27,8 @@ def answer(settings: Settings, signal_id: str, *, option: str | None = None, pay
     Raises:
         Refused: `unknown_signal`, `already_answered`, `resume_validation_failed` (the signal stays open), `run_ended`.
     """
+    from orchestrator.broadcast import Broadcast
+
     return answer_in(get_database(settings), Broadcast(settings), signal_id, option=option, payload=payload, by=by)
 
 
@@ -75,8 +75,7 @@ def _chosen(row: Any, option: str | None) -> Json:
 
 
 def _check(schema: dict[str, Json], payload: Json) -> None:
-    validator = jsonschema.Draft202012Validator(schema, registry=referencing.Registry())
-    fault = next(iter(validator.iter_errors(payload)), None)
+    fault = next(iter(schemas.validator(schema).iter_errors(payload)), None)
     if fault is not None:
         words = f"the answer does not fit: {fault.json_path}: {fault.message[:300]}"
         raise Refused(words, code="resume_validation_failed")

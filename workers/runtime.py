@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from orchestrator import crashpoints
+from orchestrator.broadcast import Broadcast
 from orchestrator.known import load_presets, registries
-from orchestrator.notify import Broadcast
 from orchestrator.ports import wiring
 from orchestrator.ports.signals import DeskSignals
 from orchestrator.records import RunRecord

@@ -7,7 +7,20 @@ order and integers of any length survive, and nothing is ever queried inside it.
 import json
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, MetaData, Text, TypeDecorator, false, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    ForeignKey,
+    Index,
+    MetaData,
+    Text,
+    TypeDecorator,
+    event,
+    false,
+    text,
+)
 
 from registry.jsontext import compact
 
@@ -56,6 +69,21 @@ def count(name: str) -> Column[int]:
 
 def flag(name: str) -> Column[bool]:
     return Column(name, Boolean, nullable=False, server_default=false())
+
+
+def partial(name: str, *names: str, where: str) -> Index:
+    """An index of the rows that match.
+
+    PostgreSQL learns the condition when it makes the index: said here, its dialect would be loaded by every command.
+    """
+    index = Index(name, *names, sqlite_where=text(where))
+
+    @event.listens_for(index, "before_create")
+    def _before(made: Index, connection: Connection, **_: Any) -> None:
+        if connection.dialect.name == "postgresql":
+            made.dialect_options["postgresql"]["where"] = text(where)
+
+    return index
 
 
 def ref(name: str, target: str, *, nullable: bool = False) -> Column[str]:

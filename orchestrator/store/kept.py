@@ -3,7 +3,7 @@
 Saved agents are rows of `agents` without a project.
 """
 
-from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Table, Text, UniqueConstraint, text
+from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Table, Text, UniqueConstraint
 
 from orchestrator.store import columns
 from orchestrator.store.tables import metadata
@@ -80,12 +80,7 @@ schedules = Table(
     columns.time("created_at", nullable=False),
     UniqueConstraint("call_key"),
     Index("ix_schedules_owner_id_status", "owner_id", "status"),
-    Index(
-        "ix_schedules_next_run_at",
-        "next_run_at",
-        sqlite_where=text("status = 'active'"),
-        postgresql_where=text("status = 'active'"),
-    ),
+    columns.partial("ix_schedules_next_run_at", "next_run_at", where="status = 'active'"),
 )
 
 #: What became of each due time; unique, so that two clocks fire it once.

@@ -43,6 +43,12 @@ class MemoryDatabase(database.Database):
         """Sets the clock forward to a time; one that has passed changes nothing."""
         self._ahead += max(0, at_ms - self.now_ms())
 
+    def dispose(self) -> None:
+        """Forgets everything; the next use finds an empty store."""
+        with self._turn:
+            super().dispose()
+            self._engine = None
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         with self._turn:

@@ -1,23 +1,24 @@
 """Moves that make a plan real: team, tasks and dependencies in one go, and the first root runs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, insert, update
 
-from orchestrator import planning
-from orchestrator.planning import PlanRows
 from orchestrator.records import Ending, Event
 from orchestrator.store import definitions, runs
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import agents, dependencies, projects, tasks, teams
 from registry.base import Json
 
+if TYPE_CHECKING:
+    from orchestrator.planning import PlanRows
+
 #: Tasks the event of a plan names; a larger plan is read from its rows.
 TOLD = 200
 
 
-def write(connection: Connection, project: Row[Any], rows: PlanRows, note: str | None = None) -> list[Event]:
+def write(connection: Connection, project: Row[Any], rows: "PlanRows", note: str | None = None) -> list[Event]:
     """Writes the plan of a project and queues what depends on nothing; returns the lines for its trace."""
     definitions.keep(connection, rows.bodies)
     connection.execute(insert(teams).values(rows.team))
@@ -45,12 +46,14 @@ def planned(connection: Connection, project: Row[Any], ending: Ending) -> list[E
         values = {"status": "failed", "reason": reason, "ended_at": now_ms()}
         connection.execute(update(projects).where(projects.c.id == project.id).values(values))
         return [Event("project.status", {"status": "failed", "from": project.status, "reason": reason})]
+    from orchestrator import planning  # most runs that end are no plans
+
     registered = frozenset(project.skills)
     plan, note = planning.read_plan(ending.output, project.brief, registered)
     return write(connection, project, planning.rows_of(project.id, project.owner_id, plan, {}, registered), note)
 
 
-def _announce(rows: PlanRows, note: str | None) -> list[Event]:
+def _announce(rows: "PlanRows", note: str | None) -> list[Event]:
     after: dict[str, list[str]] = {}
     for task_id, on, _ in rows.depends:
         after.setdefault(task_id, []).append(on)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Table
-from sqlalchemy.dialects import postgresql, sqlite
 
 
 def insert_or_ignore(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
@@ -27,4 +26,11 @@ def upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]],
 
 
 def _insert(connection: Connection, table: Table) -> Any:
-    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+    # A dialect is loaded by whoever uses it: PostgreSQL's is a third of all SQLAlchemy.
+    if connection.dialect.name == "sqlite":
+        from sqlalchemy.dialects import sqlite
+
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql
+
+    return postgresql.insert(table)

@@ -192,19 +192,10 @@ runs = Table(
     columns.time("created_at", nullable=False),
     columns.time("started_at"),
     columns.time("ended_at"),
-    Index(
-        "ix_runs_due_at", "due_at", sqlite_where=text("due_at IS NOT NULL"), postgresql_where=text("due_at IS NOT NULL")
-    ),
+    columns.partial("ix_runs_due_at", "due_at", where="due_at IS NOT NULL"),
     Index("ix_runs_project_id_status_wakes", "project_id", "status", "wakes"),
     # The next to get a wake-up, found without looking at all that wait for a place.
-    Index(
-        "ix_runs_unsent",
-        "project_id",
-        "created_at",
-        "id",
-        sqlite_where=text("status = 'queued' AND wakes = 0"),
-        postgresql_where=text("status = 'queued' AND wakes = 0"),
-    ),
+    columns.partial("ix_runs_unsent", "project_id", "created_at", "id", where="status = 'queued' AND wakes = 0"),
     Index("ix_runs_task_id", "task_id"),
     Index("ix_runs_parent_id_parent_step", "parent_id", "parent_step"),
 )

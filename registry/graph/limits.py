@@ -23,7 +23,7 @@ AGENT_ID_PREFIX: Final = 8
 class GraphLimits(BaseModel):
     """Bounds of one definition."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     graph_nodes: int = Field(500, ge=2)
     """Nodes one graph may hold."""

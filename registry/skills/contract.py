@@ -5,15 +5,17 @@ plugins, stub tools).
 """
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import jsonschema
-import referencing
 from pydantic import BaseModel, ValidationError
 
+from registry import schemas
 from registry.base import Json
 from registry.errors import Detail, SkillError
 from registry.jsontext import compact
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 MAX_DETAILS = 10
 #: Types of `PydanticCustomError` that keep their name as the code of the refusal.
@@ -72,8 +74,8 @@ class SchemaContract:
         return self._schema
 
     @cached_property
-    def _validator(self) -> jsonschema.Draft202012Validator:
-        return jsonschema.Draft202012Validator(self._schema, registry=referencing.Registry())
+    def _validator(self) -> "Draft202012Validator":
+        return schemas.validator(self._schema)
 
     def check(self, value: Json) -> Json:
         faults = [Detail(_dotted(e.absolute_path), e.message[:300]) for e in self._validator.iter_errors(value)]

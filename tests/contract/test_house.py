@@ -92,6 +92,20 @@ def test_help_loads_nothing_heavy() -> None:
     assert not loaded & {"openai", "celery", "kombu", "redis", "sqlalchemy", "alembic", "flower", "rich", "docx", "re2"}
 
 
+def test_a_run_in_process_loads_nothing_it_does_not_use(tmp_path: Path) -> None:
+    (tmp_path / "agent.json").write_text('{"id": "ada", "instructions": "Work."}')
+    (tmp_path / "script.json").write_text('{"input": "hello", "model": [{"text": "Done."}]}')
+    words = ["graph", "run", str(tmp_path / "agent.json"), "--script", str(tmp_path / "script.json")]
+
+    done = run(sys.executable, "-P", "-c", SHOW_HELP.replace('["--help"]', repr(words)))
+
+    assert done.stdout.splitlines()[0] == "Done."
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "sqlalchemy" in loaded
+    assert not loaded & {"openai", "celery", "kombu", "redis", "alembic", "jsonschema", "psycopg", "sqlalchemy.orm"}
+    assert "sqlalchemy.dialects.postgresql" not in loaded
+
+
 def test_no_file_of_code_is_long() -> None:
     written = [path for path in code() if "migrations" not in path.parts]  # those are generated from the tables
     lengths = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in written}

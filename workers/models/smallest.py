@@ -7,9 +7,7 @@ does not fit. A schema too clever for this (a pattern, a condition) has no value
 from collections.abc import Iterator
 from itertools import islice
 
-import jsonschema
-import referencing
-
+from registry import schemas
 from registry.base import Json
 from registry.jsontext import compact
 
@@ -56,7 +54,7 @@ class _Values:
     def __init__(self, root: dict[str, Json]) -> None:
         self._root = root
         self._parts = 0
-        self._validator = jsonschema.Draft202012Validator(root, registry=referencing.Registry())
+        self._validator = schemas.validator(root)
 
     def fitting(self, schema: Json, level: int, count: int) -> list[Json]:
         """The first values of a part that fit that part."""

@@ -2,10 +2,8 @@
 
 import json
 
-import jsonschema
-import referencing
-
 from orchestrator.records import UNSET, Park
+from registry import schemas
 from registry.base import Json
 from registry.errors import RunFailure
 from registry.graph import expressions
@@ -160,8 +158,7 @@ def _fits(schema: dict[str, Json], text: str) -> tuple[dict[str, Json], str | No
         value = json.loads(_unfenced(text))
     except (ValueError, RecursionError) as error:
         return {}, f"it is no JSON ({error})"
-    validator = jsonschema.Draft202012Validator(schema, registry=referencing.Registry())
-    fault = next(iter(validator.iter_errors(value)), None)
+    fault = next(iter(schemas.validator(schema).iter_errors(value)), None)
     if fault is not None:
         return {}, f"{fault.json_path}: {fault.message[:300]}"
     return (value, None) if isinstance(value, dict) else ({"value": value}, None)
