@@ -1,4 +1,4 @@
-"""Where the engine writes: all it needs of a store, so that it knows no table. `store_journal` is the side of the rows."""
+"""Where the engine writes: all it needs of a store, so that it knows no table; `store_journal` has the rows."""
 
 from collections.abc import Sequence
 from typing import Protocol
