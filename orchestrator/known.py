@@ -4,6 +4,7 @@ from pathlib import Path
 
 from orchestrator.settings import Settings
 from registry import presets
+from registry.agents import AgentDefinition
 from registry.graph.validation import PackCard, Registries
 from registry.packs import PACKS
 from registry.presets import Presets
@@ -35,3 +36,15 @@ def load_presets(settings: Settings, known: Registries) -> Presets:
     """The presets that ship and the owner's own, which win by id; what they lack is told by `known`."""
     own = settings.presets_root or Path("~/.officina/presets")
     return presets.load([presets.SHIPPED, own.expanduser()], known)
+
+
+def saved_agents(settings: Settings) -> dict[str, AgentDefinition]:
+    """The agents the owner saved, by id; none where there is no database yet."""
+    from orchestrator.store import agents
+    from orchestrator.store.database import get_database, is_new
+
+    database = get_database(settings)
+    if is_new(database):
+        return {}
+    with database.read() as connection:
+        return {agent.id: agent for agent in agents.all_saved(connection, settings.owner)}

@@ -6,6 +6,7 @@ file a person wrote, skills nobody has are dropped, and what cannot be used beco
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -122,15 +123,22 @@ def rows_of(
 
 
 def named_agents(
-    plan: Sequence[PlannedTask], own: Mapping[str, AgentDefinition], presets: Presets
+    plan: Sequence[PlannedTask],
+    own: Mapping[str, AgentDefinition],
+    presets: Presets,
+    saved: Mapping[str, AgentDefinition] = MappingProxyType({}),
 ) -> dict[str, AgentDefinition]:
-    """The project's own agents by id, and what each `agent` of a task means: one of them, or else a preset.
+    """The project's own agents by id, and what each `agent` of a task means: one of them, a saved one, or a preset.
+
+    Args:
+        saved: agents that the owner of the project saved, by id.
 
     Raises:
         WrongUse: a task, or a handoff of an own agent, names a preset that cannot run here; one fault for each thing
             the preset lacks.
     """
-    cards = (*(AgentCard(id_, agent.name) for id_, agent in own.items()), *presets.cards)
+    written = {**saved, **own}
+    cards = (*(AgentCard(id_, written[id_].name) for id_ in (*own, *saved)), *presets.cards)
     found = dict(own)
     faults: list[Fault] = []
     for path, text in _naming(plan, own):
@@ -138,11 +146,11 @@ def named_agents(
         if not meant:
             continue  # refused with the file
         id_ = meant[0].id
-        if id_ not in own:
+        if id_ not in written:
             words = f"the preset {id_} cannot run here: "
             faults += [Fault(path, lack.code, words + lack.message) for lack in presets[id_].lacks]
         if path.startswith("tasks["):
-            found[text] = own[id_] if id_ in own else presets[id_].agent
+            found[text] = written[id_] if id_ in written else presets[id_].agent
     if faults:
         raise WrongUse(str(faults[0]), code="project_invalid", faults=faults)
     return found

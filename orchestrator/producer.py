@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, select
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator import crashpoints, events, planning, queue
-from orchestrator.known import load_presets, registries
+from orchestrator.known import load_presets, registries, saved_agents
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import projects
 from orchestrator.store.database import get_database, prepare
@@ -24,6 +24,7 @@ from orchestrator.store.tables import tasks as tasks_table
 from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import Fault, WrongUse
+from registry.graph.targets import AgentCard
 from registry.ids import new_id
 from registry.permissions import Mode
 from registry.plans import PlanLimits
@@ -104,8 +105,10 @@ def read(source: str | Path, settings: Settings, skills: SkillRegistry) -> tuple
     known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
     presets = load_presets(settings, known)
     limits = reading.Limits(plan=PlanLimits(tasks=settings.limits.project_tasks))
-    found = reading.read_submission(str(source), replace(known, agents=presets.cards), limits)
-    return found, planning.named_agents(found.file.tasks, found.agents, presets)
+    saved = saved_agents(settings)
+    cards = (*(AgentCard(agent.id, agent.name) for agent in saved.values()), *presets.cards)
+    found = reading.read_submission(str(source), replace(known, agents=cards), limits)
+    return found, planning.named_agents(found.file.tasks, found.agents, presets, saved)
 
 
 def _store(

@@ -7,16 +7,17 @@ read again.
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from registry.base import Json, Model
 from registry.errors import Fault
-from registry.graph.checks.known import Registries
-from registry.plans import PlanLimits, PlannedTask, Slug, check_plan
-from registry.projects.texts import NOT_BLANK, ONE_LINE
+from registry.text import not_blank, one_line
+
+if TYPE_CHECKING:  # whoever only writes a generator need not load what plans are checked by
+    from registry.plans import PlannedTask
 
 InputType = Literal["text", "longtext", "number", "boolean", "choice", "url"]
 
@@ -28,7 +29,9 @@ MAX_INSTRUCTION: Final = 4_000
 #: Anything that looks like a blank, so that one that is none can be told.
 _BLANK: Final = re.compile(r"\{\{([^{}]*)\}\}")
 
-Label = Annotated[str, StringConstraints(min_length=1, max_length=100), ONE_LINE]
+#: As in a plan.
+Slug = Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(one_line)]
 
 
 class GeneratorInput(Model):
@@ -57,9 +60,9 @@ class GeneratorStep(Model):
     """One task of the plan."""
 
     key: Slug
-    title: Annotated[str, Field(min_length=1, max_length=120), ONE_LINE]
-    role: Annotated[str, Field(min_length=1, max_length=40), ONE_LINE]
-    instruction: Annotated[str, Field(min_length=1, max_length=MAX_INSTRUCTION), NOT_BLANK]
+    title: Annotated[str, StringConstraints(min_length=1, max_length=120), AfterValidator(one_line)]
+    role: Annotated[str, StringConstraints(min_length=1, max_length=40), AfterValidator(one_line)]
+    instruction: Annotated[str, StringConstraints(min_length=1, max_length=MAX_INSTRUCTION), AfterValidator(not_blank)]
     skills: list[str] = Field(default_factory=list, max_length=30)
     depends_on: list[str] = Field(default_factory=list, max_length=MAX_STEPS)
     tier: Literal["fast", "standard", "deep"] = "standard"
@@ -68,8 +71,8 @@ class GeneratorStep(Model):
 class Generator(Model):
     """A generator as it is written and saved."""
 
-    name: Annotated[str, Field(min_length=1, max_length=60), ONE_LINE]
-    description: Annotated[str, Field(max_length=500)] = ""
+    name: Annotated[str, StringConstraints(min_length=1, max_length=60), AfterValidator(one_line)]
+    description: Annotated[str, StringConstraints(max_length=500)] = ""
     inputs: list[GeneratorInput] = Field(default_factory=list, max_length=MAX_INPUTS)
     steps: list[GeneratorStep] = Field(min_length=1, max_length=MAX_STEPS)
 
@@ -88,6 +91,9 @@ def faults(generator: Generator, catalogued: frozenset[str]) -> list[Fault]:
     Args:
         catalogued: skills a step may name.
     """
+    from registry.graph.checks.known import Registries
+    from registry.plans import PlanLimits, check_plan
+
     keys = [one.key for one in generator.inputs]
     found = [
         Fault(f"inputs[{place}].key", "duplicate_key", f"inputs[{keys.index(key)}] has the key {key!r} too")
@@ -113,12 +119,14 @@ def unused(generator: Generator) -> list[str]:
     return [one.key for one in generator.inputs if one.key not in used]
 
 
-def plan(generator: Generator, inputs: Mapping[str, Json]) -> list[PlannedTask]:
+def plan(generator: Generator, inputs: Mapping[str, Json]) -> "list[PlannedTask]":
     """The tasks of a run with these inputs.
 
     Raises:
         Unusable: with every fault of the inputs.
     """
+    from registry.plans import PlannedTask
+
     values, found = _values(generator, inputs)
     tasks: list[dict[str, Json]] = []
     for place, step in enumerate(generator.steps):

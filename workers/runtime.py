@@ -163,6 +163,7 @@ def services(settings: Settings) -> Services:
         connections=ports.connections,
         schedules=ports.schedules,
         meter=ports.meter,
+        studio=ports.studio,
         check=checker.run,
         check_definition=checker.definition,
         targets=lambda run: _targets(database, run, presets),

@@ -6,6 +6,7 @@ from orchestrator.ports.connections import StoredConnections
 from orchestrator.ports.memory import StoredMemories
 from orchestrator.ports.meter import CountingMeter
 from orchestrator.ports.schedules import StoredSchedules
+from orchestrator.ports.studio import StoredStudio
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
 from registry.skills.registry import SkillRegistry
@@ -17,6 +18,7 @@ class RowPorts:
     connections: StoredConnections
     schedules: StoredSchedules
     meter: CountingMeter
+    studio: StoredStudio
 
 
 def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
@@ -27,4 +29,5 @@ def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
         connections=StoredConnections(settings, database),
         schedules=StoredSchedules(settings, database, skills),
         meter=CountingMeter(settings),
+        studio=StoredStudio(database, skills),
     )

@@ -247,9 +247,13 @@ def upgrade(settings: Settings) -> None:
 
 def prepare(settings: Settings) -> None:
     """Makes an SQLite database that is not there yet; a database with tables in it is upgraded by its operator."""
-    database = get_database(settings)
-    if not database.sqlite or database.in_memory:
-        return
-    file = Path(database.url.database or "")
-    if not file.exists() or file.stat().st_size == 0:
+    if is_new(get_database(settings)):
         upgrade(settings)
+
+
+def is_new(database: Database) -> bool:
+    """Whether it is an SQLite file that nobody made yet."""
+    if not database.sqlite or database.in_memory:
+        return False
+    file = Path(database.url.database or "")
+    return not file.exists() or file.stat().st_size == 0

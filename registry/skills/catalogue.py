@@ -6,9 +6,33 @@ from registry.skills.skill import Skill
 
 def catalogue() -> list[Skill]:
     """The skills of this release. Modules are imported here, so that `officina --help` pays for none of them."""
-    from registry.skills import code, data, desktop, docs, files, http, llm, memory, scheduling, web
+    from registry.skills import (
+        authoring,
+        code,
+        data,
+        desktop,
+        docs,
+        files,
+        http,
+        llm,
+        memory,
+        scheduling,
+        web,
+    )
 
-    modules = (code, data, desktop, docs, files, http, llm, memory, scheduling, web)
+    modules = (
+        authoring,
+        code,
+        data,
+        desktop,
+        docs,
+        files,
+        http,
+        llm,
+        memory,
+        scheduling,
+        web,
+    )
     return [skill for module in modules for skill in module.SKILLS]
 
 

@@ -104,6 +104,11 @@ class Workspace(Protocol):
         max_bytes: int,
     ) -> Stored: ...
 
+    def write_tree(self, folder: str, files: Mapping[str, bytes], *, overwrite: bool = False) -> list[Stored]:
+        """Writes a folder of files, by path below it: all or none of a new one; else `conflict`, or each over its like
+        with `overwrite`."""
+        ...
+
     def entries(self, path: str, *, recursive: bool) -> list[Entry]:
         """What lies in a folder, sorted by path; hides `.officina` and temporary files."""
         ...

@@ -151,6 +151,7 @@ def _context(
         connections=ports.connections if ports else None,
         net=guard_for(settings) if "net" in needs else None,
         schedules=ports.schedules if ports else None,
+        studio=ports.studio if ports else None,
         llm=PlainModel(settings) if "llm" in needs else None,
     )
 

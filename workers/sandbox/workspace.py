@@ -8,6 +8,7 @@ old. `.officina` is ours: its `outputs` may be read, and `write_output` is the o
 import hashlib
 import re
 import stat
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from registry.errors import SkillError
 from registry.skills import paths
 from registry.skills.context import Entry, Stored
 from registry.skills.outputs import OUTPUTS, readable
-from workers.sandbox import handles, pathlock
+from workers.sandbox import handles, pathlock, trees
 from workers.sandbox.quota import Quota, Usage, is_ours
 
 Mode = Literal["overwrite", "create", "append"]
@@ -104,6 +105,27 @@ class JailedWorkspace:
                 raise SkillError("too_large", f"{stored!r} would have {len(whole)} bytes, and {max_bytes} is the most")
             self._put(stored, whole, present)
         return Stored(stored, len(whole), sha256, present is None, present.sha256 if present else None)
+
+    def write_tree(self, folder: str, files: Mapping[str, bytes], *, overwrite: bool = False) -> list[Stored]:
+        """Writes a folder of files; a new one is there whole or not at all.
+
+        Args:
+            folder: where they go; with `overwrite` it may hold something, and each file takes the place of its like.
+            files: content by path below the folder.
+
+        Raises:
+            SkillError: `conflict` when the folder holds something, `quota`, `path_escape`, `invalid_input`.
+        """
+        stored = self.normalise(folder)
+        below = {self.normalise(f"{stored}/{path}")[len(stored) + 1 :]: content for path, content in files.items()}
+        with self.lock(stored):
+            if trees.is_empty(self.root, stored):
+                return trees.write_new(self.root, self._quota, stored, below)
+            if not overwrite:
+                raise SkillError("conflict", f"{stored!r} is there already and holds something")
+            self._quota.admit(Usage(len(below), sum(map(len, below.values()))))
+            largest = max(map(len, below.values()))
+            return [self.write(f"{stored}/{path}", content, max_bytes=largest) for path, content in below.items()]
 
     def entries(self, path: str, *, recursive: bool) -> list[Entry]:
         """What lies in a folder, sorted by path: only what a caller could name, so neither ours nor odd names."""
