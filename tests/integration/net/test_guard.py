@@ -15,7 +15,7 @@ import pytest
 
 from registry.skills.network import Incoming, NetworkFault, Outgoing
 from registry.skills.urls import Address
-from tests.integration.net.conftest import Certificates
+from tests.certificates import Certificates
 from tests.traps import Exchange, TrapSite, listening, serving
 from workers.net import streams
 from workers.net.guard import Guard

@@ -1,0 +1,1 @@
+"""Mail: what is written, how it leaves, and how what strangers sent is read within bounds."""
