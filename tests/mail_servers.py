@@ -99,7 +99,13 @@ def smtp(certificates: Certificates, **behaviour: Any) -> Iterator[SmtpServer]:
     loop.set_exception_handler(lambda _loop, _context: None)  # hanging up is what some are here for
     secure = certificates.server()
 
+    made: list[SMTP] = []
+
     def protocol() -> SMTP:
+        made.append(_begin())
+        return made[-1]
+
+    def _begin() -> SMTP:
         return _Smtp(
             found,
             hostname="mail.example.com",
@@ -122,9 +128,18 @@ def smtp(certificates: Certificates, **behaviour: Any) -> Iterator[SmtpServer]:
     try:
         yield found
     finally:
-        loop.call_soon_threadsafe(server.close)
-        loop.call_soon_threadsafe(loop.stop)
+        loop.call_soon_threadsafe(_end, loop, server, made)
         thread.join(5)
+
+
+def _end(loop: asyncio.AbstractEventLoop, server: asyncio.Server, made: list[SMTP]) -> None:
+    server.close()
+    for one in made:
+        if one.transport is not None:
+            one.transport.abort()
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    loop.call_later(0.05, loop.stop)
 
 
 @dataclass(frozen=True)

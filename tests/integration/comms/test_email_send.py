@@ -18,6 +18,8 @@ from tests.integration.comms.conftest import Desk, mailbox
 from tests.mail_servers import PASSWORD, USER, SmtpServer
 from tests.support import eventually
 
+# aiosmtpd sees no TLS where the socket is encrypted from the first byte.
+pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS:UserWarning")
 Start = Callable[..., SmtpServer]
 MAIL: dict[str, Any] = {"to": ["bob@example.com"], "subject": "Hello", "text": "How are you?\n"}
 
