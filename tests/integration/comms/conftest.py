@@ -15,7 +15,7 @@ from registry.skills.registry import SkillRegistry, SkillResult
 from tests import mail_servers
 from tests.certificates import Certificates, issue
 from tests.mail_servers import PASSWORD, USER, ImapServer, SmtpServer
-from tests.services import needed
+from tests.services import ServiceMissing
 from workers.sandbox.workspace import JailedWorkspace
 
 REGISTRY = SkillRegistry(SKILLS)
@@ -80,7 +80,11 @@ def smtp_server(certificates: Certificates, trusted: None) -> Iterator[Callable[
 @pytest.fixture(scope="session")
 def _dovecot(certificates: Certificates) -> Iterator[ImapServer]:
     server = mail_servers.dovecot(certificates)
-    yield needed(server.__enter__)
+    try:
+        found = server.__enter__()
+    except ServiceMissing as missing:  # in CI, too: it is no Python package, and not every machine has it to install
+        pytest.skip(str(missing))
+    yield found
     server.__exit__(None, None, None)
 
 
