@@ -9,6 +9,7 @@ def catalogue() -> list[Skill]:
     from registry.skills import (
         authoring,
         code,
+        comms,
         data,
         desktop,
         docs,
@@ -23,6 +24,7 @@ def catalogue() -> list[Skill]:
     modules = (
         authoring,
         code,
+        comms,
         data,
         desktop,
         docs,
