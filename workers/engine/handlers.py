@@ -16,6 +16,7 @@ from registry.base import Json
 from registry.errors import SkillError
 from registry.jsontext import JsonFault, parse
 from registry.skills.context import Execution
+from registry.skills.network import Outgoing
 from workers.engine.session import Session
 
 #: Where packages name functions that may be hooks: payload in, answer out.
@@ -41,7 +42,7 @@ def ask(session: Session, handler: Handler, payload: dict[str, Json]) -> Json:
         return _command(session, handler.command, text)
     if handler.plugin:
         return _plugin(handler.plugin, text, session.limits.hook_timeout_s)
-    raise HandlerFault("hooks over HTTP need the guarded network, which is not there: nothing was sent")
+    return _http(session, str(handler.http), text)
 
 
 def _command(session: Session, argv: list[str], text: str) -> Json:
@@ -75,6 +76,31 @@ def _read(done: Execution) -> Json:
     if done.stdout_truncated:
         raise HandlerFault(f"its answer has more than {MAX_OUTPUT_BYTES} bytes")
     return _parsed(done.stdout) if done.stdout.strip() else None
+
+
+def _http(session: Session, url: str, text: str) -> Json:
+    """Posts the payload through the guard, once; a redirect is no answer."""
+    net = session.services.net
+    if net is None:
+        raise HandlerFault("there is no network here to ask over")
+    request = Outgoing(
+        url,
+        method="POST",
+        headers={"Content-Type": "application/json", "Accept": "application/json"},
+        body=text.encode(),
+        timeout_s=session.limits.hook_timeout_s,
+        max_bytes=MAX_OUTPUT_BYTES,
+        whole=True,
+        redirects=0,
+        once=True,
+    )
+    try:
+        answer = net.send(request, cancelled=session.stopped.is_set)
+    except SkillError as error:
+        raise HandlerFault(f"{error.code}: {error.message}") from None
+    if not answer.ok:
+        raise HandlerFault(f"{answer.url.host} answered {answer.status}")
+    return _parsed(answer.body) if answer.body.strip() else None
 
 
 def _plugin(name: str, text: str, seconds: float) -> Json:

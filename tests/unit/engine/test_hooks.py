@@ -1,7 +1,8 @@
 """Hooks: what they hear, what they may bring about, and what they never can."""
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from orchestrator.settings import Limits
 from registry.graph.validation import validate
 from registry.hooks import MAX_TEXT, Effects, MatcherFault, matcher, take
+from tests.traps import Exchange, TrapSite, listening, serving
 from tests.unit.engine.stages import Played, call, installed, play
 from workers.inprocess.stage import Stage
+from workers.net.guard import Guard
 from workers.sandbox.process import NoSandbox, find_sandbox
 
 TOOLS: dict[str, Any] = {
@@ -311,7 +314,7 @@ def test_words_inside_messages_are_screened_too(heard: list[dict[str, Any]]) -> 
         ({"plugin": "not_callable"}, "is no function"),
         ({"plugin": "gone"}, "cannot be loaded"),
         ({"plugin": "never installed"}, "no installed package gives the hook 'never installed'"),
-        ({"http": "http://127.0.0.1:9/hook"}, "hooks over HTTP need the guarded network"),
+        ({"http": "http://127.0.0.1:9/hook"}, "no network here"),
     ],
 )
 def test_a_handler_that_fails_has_no_effect_and_a_line_in_the_trace(
@@ -476,3 +479,68 @@ def test_a_matcher_that_cannot_be_read_is_refused_with_the_definition() -> None:
 
     assert [(f.code, f.path) for f in found] == [("hook_shape", "hooks[0]")]
     assert 'matcher "(web" is not an expression RE2 reads' in found[0].message
+
+
+class TestHttp:
+    """Handlers behind an address; the guard may reach the site of the test and nothing else inside."""
+
+    @pytest.fixture
+    def site(self) -> Iterator[TrapSite]:
+        with serving() as found:
+            yield found
+
+    def played(self, site: TrapSite, url: str, event: str = "PreToolUse", **limits: Any) -> Any:
+        def wired(ready: Stage) -> None:
+            ready.services.net = Guard(allow=[("127.0.0.1", site.port)])
+
+        hooks = [{"event": event, "handler": {"http": url}}]
+        return run(hooks, [SAVE, "Done."], prepare=wired, limits=Limits(**({"hook_timeout_s": 5} | limits)))
+
+    def test_the_payload_is_posted_and_the_answer_counts(self, site: TrapSite) -> None:
+        site.page("/hook", '{"block": "not on Sundays"}', kind="application/json")
+
+        played = self.played(site, site.url("/hook"))
+
+        (asked,) = site.requests
+        payload = json.loads(asked.body)
+        assert (asked.method, asked.headers["content-type"]) == ("POST", "application/json")
+        assert (payload["event"], payload["name"]) == ("PreToolUse", "save")
+        assert played.events("hook.blocked")[0]["reason"] == "not on Sundays"
+        assert played.events("tool.result")[0]["outcome"] == "denied"
+
+    @pytest.mark.parametrize("answer", [("", 204), ("", 200), ("null", 200), ("{}", 200)])
+    def test_nothing_to_say_is_an_answer(self, site: TrapSite, answer: tuple[str, int]) -> None:
+        site.page("/hook", answer[0], status=answer[1])
+
+        played = self.played(site, site.url("/hook"))
+
+        assert played.events("hook.failed") == []
+        assert played.events("tool.result")[0]["outcome"] == "ok"
+
+    @pytest.mark.parametrize(
+        ("route", "words"),
+        [
+            (lambda exchange: exchange.answer('{"block": "x"}', status=500), "answered 500"),
+            (lambda exchange: exchange.answer("no json"), "its answer is not JSON"),
+            (lambda exchange: exchange.answer('{"a": 1, "a": 2}'), "stands twice"),
+            (lambda exchange: exchange.redirect("/other"), "answered 302"),
+            (lambda exchange: exchange.answer("x" * 2_000_000), "too_large"),
+            (lambda exchange: time.sleep(3), "timeout: no complete answer within 0.3 s"),
+        ],
+    )
+    def test_a_failure_has_no_effect(self, site: TrapSite, route: Callable[[Exchange], None], words: str) -> None:
+        site.routes["/hook"] = route
+
+        played = self.played(site, site.url("/hook"), hook_timeout_s=0.3)
+
+        assert words in played.events("hook.failed")[0]["message"]
+        assert played.events("tool.result")[0]["outcome"] == "ok"
+        assert len(site.requests) == 1
+
+    def test_nothing_inside_is_reached(self, site: TrapSite) -> None:
+        with listening() as listener:
+            played = self.played(site, f"http://127.0.0.1:{listener.port}/hook?token=hunter2")
+
+            message = played.events("hook.failed")[0]["message"]
+            assert "network_blocked" in message and "hunter2" not in message
+            assert listener.connections == []
