@@ -16,6 +16,7 @@ from orchestrator.settings import Settings
 from orchestrator.states import PROJECT_ENDED
 from orchestrator.store.tables import dependencies, files, projects, signals, tasks
 from registry.base import Json
+from registry.masking import mask
 
 #: Rows one list may have.
 MOST = 200
@@ -176,7 +177,7 @@ def _signal(row: Any) -> dict[str, Json]:
         "status": row.status,
         "title": row.title,
         **_present(
-            body=row.body,
+            body=mask(row.body),
             reason=row.reason,
             projectId=row.project_id,
             taskId=row.task_id,
@@ -188,7 +189,7 @@ def _signal(row: Any) -> dict[str, Json]:
         ),
         "options": row.options,
         "priority": row.priority,
-        "action": row.action,
+        "action": mask(row.action),
         "digest": row.digest,
         "schema": row.schema,
         "answer": row.answer,

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from registry.masking import mask_text
+
 #: Libraries that say more than anybody wants to read at INFO.
 QUIET = ("amqp", "celery.worker.strategy", "celery.app.trace", "httpcore", "httpx", "kombu", "openai", "alembic")
 
@@ -23,9 +25,13 @@ def configure(loglevel: int | str = logging.INFO, logfile: str | None = None, **
         structlog.processors.format_exc_info,
     ]
     render: Any = structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"], bool_as_flag=False)
+
+    def masked(logger: Any, name: str, entry: Any) -> str:
+        return mask_text(render(logger, name, entry))
+
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared,
-        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, render],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, masked],
     )
     handler = logging.FileHandler(logfile) if logfile else logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)

@@ -58,3 +58,21 @@ def test_a_follower_reads_on_from_where_it_was(world: World) -> None:
 
     assert [line.data["n"] for line in tail] == [2, 3, 4]
     assert [line.seq for line in page] == [1, 2]
+
+
+def test_no_secret_gets_into_a_trace(world: World) -> None:
+    plan = world.plan()
+    said = {
+        "input": {
+            "url": "https://me:hunter2@shop.example/?page=2&api_key=hunter2",
+            "headers": {"Authorization": "Bearer hunter2", "Accept": "text/plain"},
+        },
+        "text": "the key is sk-hunter2hunter2",
+    }
+    world.database.write(lambda c: events.append(c, plan.id, [Event("tool.call", said)]))
+
+    shown = plan.trace[-1].data
+
+    assert "hunter2" not in str(shown)
+    assert shown["input"]["headers"]["Accept"] == "text/plain"
+    assert "page=2" in shown["input"]["url"]
