@@ -79,7 +79,7 @@ class Clock:
             self._stuck(done)
         if time.monotonic() >= self._desk_at:
             self._desk_at = time.monotonic() + DESK_S
-            done.cards = desk.refresh(self._settings, self._settings.owner)
+            done.cards = desk.refresh_all(self._settings)
         if done.any:
             log.info("clock: %s", done)
         return done
@@ -155,7 +155,8 @@ class Clock:
             waiting = actions.waiting_projects(connection, BATCH)
         for project_id in waiting:
             queue.advance(self._settings, project_id, "answered actions")
-        if self._database.write(lambda c: actions.give_up(c, BATCH)):
+        silent_ms = round(self._settings.limits.lease_s * 1000)
+        if self._database.write(lambda c: actions.give_up(c, BATCH, silent_ms)):
             self._desk_at = 0.0
         done.signals += len(waiting)
 

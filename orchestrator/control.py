@@ -2,8 +2,10 @@
 
 from orchestrator import crashpoints, desk, events, queue
 from orchestrator.settings import Settings
-from orchestrator.store import forks, projects, runs, tasks
+from orchestrator.store import forks, projects, repairs, runs, tasks
 from orchestrator.store.database import get_database
+from orchestrator.store.repairs import How, Repaired
+from registry.base import Json
 from registry.errors import Refused
 
 
@@ -50,3 +52,32 @@ def wake(settings: Settings, run_id: str, *, by: str) -> None:
         Refused: `unknown_run`, `run_ended`, `not_sleeping`.
     """
     queue.send(settings, get_database(settings).write(lambda c: runs.wake(c, run_id)))
+
+
+def repair(
+    settings: Settings,
+    run_id: str,
+    how: How,
+    *,
+    by: str,
+    call_id: str | None = None,
+    result: Json = None,
+    reason: str | None = None,
+) -> Repaired:
+    """Says what became of a call that may have happened; it counts once, and only while nobody knows.
+
+    Args:
+        how: `result`: it happened, and `result` is what came of it; `retry`: run it again; `skip`: leave it.
+        call_id: which call; None when the run has only one that is unknown.
+        reason: why, for the record.
+
+    Raises:
+        Refused: `unknown_run`, `not_unknown`, `ambiguous_call`, `already_answered`, `run_ended`.
+    """
+    done = get_database(settings).write(lambda c: repairs.repair(c, run_id, call_id, how, result, by=by, reason=reason))
+    queue.send(settings, done.wakes)
+    if done.act:
+        queue.advance(settings, done.project_id, done.call.name)
+    events.publish(settings, done.project_id, 0)
+    desk.changed(settings, done.owner_id, done.signal_ids)
+    return done

@@ -5,6 +5,7 @@ much else waits. The hash can be lost whole: `refresh` makes it agree with the r
 few seconds.
 """
 
+import json
 import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,7 @@ from orchestrator.settings import Settings
 from orchestrator.store import signals as moves
 from orchestrator.store.database import get_database
 from orchestrator.store.tables import signals
+from orchestrator.terminal.wording import visible
 from registry.base import Json
 from registry.jsontext import compact
 
@@ -67,15 +69,62 @@ def refresh(settings: Settings, owner_id: str) -> int:
     return len(missing) + len(gone)
 
 
+def refresh_all(settings: Settings) -> int:
+    """The same for everybody who has a desk."""
+    if settings.redis is None:
+        return 0
+    with get_database(settings).read() as connection:
+        owners = set(
+            connection.execute(select(signals.c.owner_id).where(signals.c.status == "open").distinct()).scalars()
+        )
+    return sum(refresh(settings, owner) for owner in sorted(owners | {settings.owner}))
+
+
+def pending(settings: Settings, owner_id: str) -> list[dict[str, Json]]:
+    """What waits for this person, the longest waiting first: from Redis, or from the rows where Redis shows nothing.
+
+    A desk that was lost, or never was, costs a look at the rows and is filled again on the way.
+    """
+    shown: list[str] = []
+    if settings.redis is not None:
+        try:
+            shown = redis_client(settings.redis).hvals(key(owner_id))  # type: ignore[assignment]
+        except Exception as error:
+            _untold(owner_id, error)
+    cards: list[dict[str, Json]] = [json.loads(text) for text in shown]
+    if not cards:
+        refresh(settings, owner_id)
+        cards = [card(row) for row in _rows(settings, (signals.c.owner_id == owner_id) & (signals.c.status == "open"))]
+    return sorted(cards, key=lambda one: (one["createdAt"], one["id"]))
+
+
 def card(row: Row[Any]) -> dict[str, Json]:
     """A signal as the desk shows it."""
     return moves.record(row).to_json(row.run_id) | {
+        "shown": shown(row),
         "projectId": row.project_id,
         "taskId": row.task_id,
         "agent": row.agent_name,
         "createdAt": row.created_at,
         "expiresAt": row.expires_at,
     }
+
+
+def shown(row: Row[Any]) -> dict[str, Json]:
+    """The words of a signal made fit to be seen, from the stored record alone: what draws nothing is written out.
+
+    The input is whole: nobody says yes to what they could not read.
+    """
+    action = row.action or {}
+    words = {
+        "title": row.title,
+        "agent": row.agent_name,
+        "reason": row.reason,
+        "body": row.body,
+        "skill": action.get("skill"),
+        "input": json.dumps(action["input"], ensure_ascii=False, indent=2) if action else None,
+    }
+    return {name: visible(str(text)) for name, text in words.items() if text is not None}
 
 
 def _update(settings: Settings, owner_id: str, which: ColumnElement[bool]) -> None:

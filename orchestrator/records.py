@@ -81,6 +81,10 @@ class CallRecord:
     checkpoint: int = 0
 
 
+#: In the answer of a decision that was closed as it was raised, because too many were open.
+QUOTA: dict[str, Json] = {"refused": "quota"}
+
+
 @dataclass
 class SignalRecord:
     """A pending question to a person."""
@@ -100,6 +104,8 @@ class SignalRecord:
     schema: dict[str, Json] = field(default_factory=dict)
     #: Milliseconds it stays open; None: the default life.
     life_ms: int | None = None
+    #: Decisions its project may have open, this one included; None: no matter how many.
+    most_open: int | None = None
     status: str = "open"
     answer: Json = None
     rejected: bool = False
@@ -124,6 +130,18 @@ class SignalRecord:
         }
         result = {key: value for key, value in shown.items() if value is not None}
         return result | ({"answer": self.answer} if self.status == "answered" else {})
+
+
+@dataclass(frozen=True)
+class RepairRecord:
+    """What a person said of a call whose outcome nobody knew, for the model of its run to read."""
+
+    call_id: str
+    name: str
+    #: `result`, `retry`, `skip`.
+    how: str
+    #: {ok, output} or {ok, error, code}; None of what is left as it is.
+    result: Json = None
 
 
 @dataclass
@@ -180,6 +198,8 @@ class Ending:
     note: str | None = None
     #: What a child brings its parent: {output, error?, blocked?, budget?}.
     result: dict[str, Json] | None = None
+    #: Milliseconds its task waits before it is tried again the first time, where it is; the store doubles them.
+    backoff_ms: int = 0
 
 
 @dataclass
@@ -246,6 +266,8 @@ class Checkpoint:
     fanout: Fanout | None = None
     #: Questions the run goes on without.
     close: list[str] = field(default_factory=list)
+    #: Calls whose repair the model of the run reads of with this write.
+    told: list[str] = field(default_factory=list)
     #: Children whose time is over: cancelled with everything below them.
     cancel: list[str] = field(default_factory=list)
     #: A handoff: the run goes on as this agent, (id, name, digest, definition).
@@ -328,6 +350,8 @@ class RunRecord:
     signals: dict[str, SignalRecord] = field(default_factory=dict)
     #: Children of the step it stands in, in order.
     children: list[ChildRecord] = field(default_factory=list)
+    #: Repairs that its model has not read of.
+    repairs: list[RepairRecord] = field(default_factory=list)
     memo: dict[str, Json] = field(default_factory=dict)
 
 

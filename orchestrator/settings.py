@@ -80,6 +80,8 @@ class Limits(GraphLimits):
     """Decisions of one project that may wait for a person at once."""
     run_attempts: int = Field(3, ge=1)
     """Claims a run may use up without a new checkpoint before it ends as `poison`."""
+    retry_backoff_s: float = Field(2, ge=0)
+    """Seconds a failed task waits before its next attempt; doubled with each, to 5 minutes at most; 0: none."""
     lease_s: float = Field(30, gt=0)
     """Seconds a claim holds without being renewed."""
     renew_s: float = Field(10, gt=0)

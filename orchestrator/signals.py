@@ -60,6 +60,18 @@ def answer_in(
     return done
 
 
+def dismiss(settings: Settings, signal_id: str, *, by: str) -> None:
+    """Takes a notice, alert or result off the desk.
+
+    Raises:
+        Refused: `unknown_signal`, `not_dismissible`, `already_answered`.
+    """
+    from orchestrator.broadcast import Broadcast
+
+    done = get_database(settings).write(lambda c: signals.dismiss(c, signal_id, by=by))
+    Broadcast(settings).asked(done.owner_id, [signal_id])
+
+
 def _chosen(row: Any, option: str | None) -> Json:
     """The payload an option stands for."""
     said = (option or "").strip().casefold()

@@ -5,7 +5,7 @@ USD; a sum that misses an unknown price says `costIncomplete`.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -14,6 +14,7 @@ from orchestrator import costs, trees
 from orchestrator.costs import Cost, Spent
 from orchestrator.settings import Settings
 from orchestrator.states import PROJECT_ENDED
+from orchestrator.store import repairs
 from orchestrator.store.tables import dependencies, files, projects, signals, tasks
 from registry.base import Json
 from registry.masking import mask
@@ -42,6 +43,7 @@ def project(connection: Connection, project_id: str, settings: Settings) -> dict
         "tasks": _tasks(connection, project_id, runs_of, spent),
         "files": file_list(connection, project_id),
         "signals": signals_of(connection, project_id),
+        "unknown": unknown(connection, project_id),
     }
 
 
@@ -80,6 +82,30 @@ def signals_of(connection: Connection, project_id: str, *, status: str | None = 
 def signal(connection: Connection, signal_id: str) -> dict[str, Json]:
     """One signal."""
     return _signal(connection.execute(select(signals).where(signals.c.id == signal_id)).one())
+
+
+def places(connection: Connection, found: Sequence[Mapping[str, Json]]) -> dict[str, str]:
+    """Where signals come from, by project or task id: the project's title, the task's key."""
+    titles = select(projects.c.id, projects.c.title).where(projects.c.id.in_({one.get("projectId") for one in found}))
+    keys = select(tasks.c.id, tasks.c.key).where(tasks.c.id.in_({one.get("taskId") for one in found}))
+    return {row[0]: row[1] for query in (titles, keys) for row in connection.execute(query)}
+
+
+def unknown(connection: Connection, project_id: str) -> list[Json]:
+    """Calls that may have happened and that nobody has spoken about: what `officina repair` is for."""
+    return [
+        {
+            "runId": call.run_id,
+            "callId": call.call_id,
+            "taskId": call.task_id,
+            "agent": call.agent_name,
+            "name": call.name,
+            "input": call.input,
+            "where": call.where,
+            **_present(signalId=call.signal_id),
+        }
+        for call in repairs.unknown(connection, project_id)
+    ]
 
 
 def dependencies_by_key(connection: Connection, project_id: str) -> dict[str, list[str]]:
@@ -196,7 +222,7 @@ def _signal(row: Any) -> dict[str, Json]:
         "rejected": row.rejected,
         "answeredBy": row.answered_by,
         "answeredAt": row.answered_at,
-        "execution": row.execution,
+        "execution": "none" if row.execution == "declined" else row.execution,
         "result": row.result,
         "createdAt": row.created_at,
         "expiresAt": row.expires_at,

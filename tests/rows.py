@@ -9,7 +9,7 @@ from orchestrator.records import Event
 from orchestrator.settings import Settings
 from orchestrator.store import events as trace
 from orchestrator.store.database import get_database
-from orchestrator.store.tables import definitions, dependencies, files, projects, runs, signals, tasks
+from orchestrator.store.tables import calls, definitions, dependencies, files, projects, runs, signals, tasks
 from registry.ids import new_id
 
 #: When everything in these projects began: 30 November 2026, 09:00 UTC.
@@ -111,6 +111,22 @@ class Project:
         }
         self._insert(signals, row | columns)
         return str(row["id"])
+
+    def call(self, key: str, call_id: str, **columns: Any) -> None:
+        """A call of the task's root run that has ended, of `files.write` unless told otherwise."""
+        row = {
+            "run_id": self.run_ids[key],
+            "id": call_id,
+            "node_id": "tools",
+            "step": 1,
+            "position": 0,
+            "name": "files.write",
+            "input": {"path": "a.md", "content": "x", "mode": "create"},
+            "digest": "d" * 64,
+            "status": "done",
+            "checkpoint": 1,
+        }
+        self._insert(calls, row | columns)
 
     def file(self, path: str, size: int = 4_200, **columns: Any) -> None:
         row = {"project_id": self.id, "path": path, "bytes": size, "sha256": "a" * 64, "written_at": BEGAN}

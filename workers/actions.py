@@ -1,6 +1,8 @@
 """Actions that a yes runs outside their run (`approvals: carryOn`): the stored call, under the rights of the day."""
 
-from typing import Any
+import logging
+import time
+from typing import Any, Final
 
 from orchestrator import crashpoints
 from orchestrator import events as followers
@@ -8,19 +10,48 @@ from orchestrator.records import Event, FileRecord
 from orchestrator.store import actions, loading
 from registry.agents import AgentDefinition
 from registry.base import Json
+from registry.errors import Unavailable
 from registry.permissions import Policy
 from registry.skills.context import Authority, Caller, SkillContext
 from workers.engine.toolset import Toolset
 from workers.runtime import Runtime
 
+log = logging.getLogger(__name__)
+
+#: Seconds between looks whether the project was cancelled.
+LOOK_S: Final = 0.5
+
 
 def perform(runtime: Runtime, project_id: str) -> int:
     """Runs every answered action of a project that nobody has begun; returns how many."""
     count = 0
-    while (row := runtime.database.write(lambda c: actions.claim(c, project_id))) is not None:
-        _perform(runtime, row)
+    while not runtime.stopping:
+        row = runtime.database.write(lambda c: actions.claim(c, project_id))
+        if row is None:
+            break
+        crashpoints.reached("begun")
+        with runtime.acting(row.id):
+            _perform(runtime, row)
         count += 1
     return count
+
+
+class _Cancelled:
+    """Whether the project was cancelled meanwhile; asked as often as a tool likes, read twice a second at most."""
+
+    def __init__(self, runtime: Runtime, project_id: str) -> None:
+        self._runtime, self._project_id = runtime, project_id
+        self._said, self._next_look = False, 0.0
+
+    def __call__(self) -> bool:
+        if not self._said and time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + LOOK_S
+            try:
+                with self._runtime.database.read() as connection:
+                    self._said = actions.cancelled(connection, self._project_id)
+            except Unavailable as error:  # no news: the action goes on
+                log.warning("nobody knows whether project %s was cancelled: %s", self._project_id, error.message)
+        return self._said
 
 
 def _perform(runtime: Runtime, row: Any) -> None:
@@ -55,6 +86,7 @@ def _perform(runtime: Runtime, row: Any) -> None:
         sandbox=services.sandbox(record),
         signals=services.signals(record),
         rehearsal=record.rehearsal,
+        cancelled=_Cancelled(runtime, row.project_id),
         emit=emit,
     )
     tools = Toolset(agent, services, kind=record.kind)

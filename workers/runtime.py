@@ -20,7 +20,7 @@ from orchestrator.ports import wiring
 from orchestrator.ports.signals import DeskSignals
 from orchestrator.records import RunRecord
 from orchestrator.settings import Settings, get_settings
-from orchestrator.store import agents, runs, workers
+from orchestrator.store import actions, agents, repairs, runs, workers
 from orchestrator.store.database import Database, get_database
 from orchestrator.store_journal import StoreJournal
 from registry.agents import AgentDefinition
@@ -58,6 +58,8 @@ class Runtime:
         self.services = services(settings)
         self._lease_ms = round(settings.limits.lease_s * 1000)
         self._held: dict[str, Session] = {}
+        #: Signals whose action is under way here, outside of a run.
+        self._acting: set[str] = set()
         self._lock = threading.Lock()
         self._carrier = Carrier(self.database, self.services, self.worker_id, self._holding)
         self._stop = threading.Event()
@@ -79,13 +81,30 @@ class Runtime:
         with self._idle:
             for session in self._held.values():
                 session.leave.set()
-            calm = self._idle.wait_for(lambda: not self._held, timeout=grace_s)
+            calm = self._idle.wait_for(lambda: not self._held and not self._acting, timeout=grace_s)
         if not calm:
             log.warning("leaving %d runs in the middle of a step", len(self._held))
             self.database.write(lambda c: runs.release(c, self.worker_id, refund=True))
         crashpoints.reached("leaving")
         self.database.write(lambda c: workers.leave(c, self.worker_id))
         return calm
+
+    @contextmanager
+    def acting(self, signal_id: str) -> Iterator[None]:
+        """Around an action outside of a run: it is kept from being given up, and an orderly leave waits for it."""
+        with self._lock:
+            self._acting.add(signal_id)
+        try:
+            yield
+        finally:
+            with self._idle:
+                self._acting.discard(signal_id)
+                self._idle.notify_all()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it takes nothing new."""
+        return self._stop.is_set()
 
     @contextmanager
     def _holding(self, session: Session) -> Iterator[None]:
@@ -117,15 +136,20 @@ class Runtime:
 
     def _look(self, *, renew: bool) -> None:
         with self._lock:
-            held = dict(self._held)
+            held, acting = dict(self._held), set(self._acting)
         lost: set[str] = set()
         if held and renew:
             lost = self.database.write(lambda c: runs.renew(c, self.worker_id, held, self._lease_ms))
         elif held:
             with self.database.read() as connection:
                 lost = runs.not_owned(connection, self.worker_id, held)
+                said = repairs.untold(connection, list(held))
+            for run_id, found in said.items():
+                held[run_id].hear(found)
         if renew:
             self.database.write(lambda c: workers.beat(c, self.worker_id, len(held)))
+            if acting:
+                self.database.write(lambda c: actions.renew(c, acting))
         for run_id in lost:
             held[run_id].stopped.set()
 

@@ -8,9 +8,10 @@ from orchestrator import desk, events
 from orchestrator.ports.keys import call_key
 from orchestrator.records import Event
 from orchestrator.settings import Settings
+from orchestrator.states import RUN_ENDED
 from orchestrator.store.database import Database, now_ms
 from orchestrator.store.events import append
-from orchestrator.store.tables import signals
+from orchestrator.store.tables import runs, signals
 from registry.base import Json
 from registry.errors import SkillError
 from registry.ids import new_id
@@ -71,6 +72,10 @@ class DeskSignals:
 
 
 def _store(connection: Connection, caller: Caller, row: dict[str, Json], hours: int) -> RaisedSignal:
+    if caller.run_id is not None:  # a run that was ended meanwhile says nothing more; lock order: run before signal
+        mine = select(runs.c.status).where(runs.c.id == caller.run_id).with_for_update(key_share=True)
+        if connection.execute(mine).scalar() in RUN_ENDED:
+            raise SkillError("cancelled", "the run was ended meanwhile: nothing was raised")
     if earlier := _earlier(connection, caller, row):
         return RaisedSignal(earlier, "open", deduplicated=True)
     mine = select(func.count()).where(

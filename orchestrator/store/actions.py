@@ -1,45 +1,56 @@
 """Moves of actions that a yes runs outside their run (`approvals: carryOn`): claimed once, settled once, or unknown."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, and_, insert, select, update
 
 from orchestrator.records import Event, FileRecord
-from orchestrator.store import events
+from orchestrator.store import events, repairs
 from orchestrator.store.database import now_ms
+from orchestrator.store.signals import DEFAULT_LIFE_MS
 from orchestrator.store.sql import upsert
-from orchestrator.store.tables import files, runs, signals
+from orchestrator.store.tables import files, projects, runs, signals
+from orchestrator.unknown import AGAIN, UNKNOWN
 from registry.base import Json
 from registry.ids import new_id
 
-#: Milliseconds after which an action that began and never ended is unknown: longer than any skill may take.
-SILENT_MS = 300_000
+#: Actions with a yes that nobody has begun.
+UNBEGUN = and_(signals.c.carry_on, signals.c.status == "answered", ~signals.c.rejected, signals.c.execution == "none")
 
 
 def claim(connection: Connection, project_id: str) -> Row[Any] | None:
     """Takes one answered action of a project that nobody has begun: the mark before the effect.
 
-    Concurrent claimers of one action: the conditional update lets one of them have it.
+    Concurrent claimers of one action: the conditional update lets one of them have it. The project is locked first, so
+    that a cancel comes before the mark and there is none, or after it and the action is told to stop.
     """
-    waiting = (
-        select(signals.c.id)
-        .where(
-            signals.c.project_id == project_id,
-            signals.c.carry_on,
-            signals.c.status == "answered",
-            ~signals.c.rejected,
-            signals.c.execution == "none",
-        )
-        .order_by(signals.c.answered_at)
-        .limit(1)
-    )
+    alive = select(projects.c.id).where(projects.c.id == project_id, projects.c.status != "cancelled")
+    if connection.execute(alive.with_for_update(key_share=True)).first() is None:
+        return None
+    waiting = select(signals.c.id).where(signals.c.project_id == project_id, UNBEGUN)
     mine = (
         update(signals)
-        .where(signals.c.id == waiting.scalar_subquery(), signals.c.execution == "none")
+        .where(
+            signals.c.id == waiting.order_by(signals.c.answered_at).limit(1).scalar_subquery(),
+            signals.c.execution == "none",
+        )
         .values(execution="started", acted_at=now_ms())
         .returning(signals)
     )
     return connection.execute(mine).one_or_none()
+
+
+def renew(connection: Connection, signal_ids: Iterable[str]) -> None:
+    """Says that these actions go on; one that falls silent for a lease is given up."""
+    mine = update(signals).where(signals.c.id.in_(sorted(signal_ids)), signals.c.execution == "started")
+    connection.execute(mine.values(acted_at=now_ms()))
+
+
+def cancelled(connection: Connection, project_id: str) -> bool:
+    """Whether the project was cancelled: its actions under way stop as soon as they can."""
+    query = select(projects.c.id).where(projects.c.id == project_id, projects.c.status == "cancelled")
+    return connection.execute(query).first() is not None
 
 
 def settle(
@@ -53,7 +64,8 @@ def settle(
         .values(execution=execution, result=result)
     )
     if connection.execute(done).rowcount == 0:
-        return  # it took so long that it was given up for unknown; that story stands
+        return  # it was silent for so long that it was given up for unknown; that story stands
+    repairs.carried_out(connection, row, result)
     if written:
         facts = {"project_id": row.project_id, "task_id": row.task_id, "run_id": row.run_id}
         rows = [facts | {"path": f.path, "bytes": f.bytes, "sha256": f.sha256, "skill": f.skill} for f in written]
@@ -67,29 +79,31 @@ def settle(
 
 def waiting_projects(connection: Connection, limit: int) -> list[str]:
     """Projects with an answered action that nobody has begun."""
-    query = select(signals.c.project_id).where(
-        signals.c.carry_on, signals.c.status == "answered", ~signals.c.rejected, signals.c.execution == "none"
-    )
+    query = select(signals.c.project_id).where(UNBEGUN)
     return list(connection.execute(query.distinct().limit(limit)).scalars())
 
 
-def give_up(connection: Connection, limit: int) -> list[str]:
-    """started -> unknown for actions whose worker fell silent; a new decision asks whether to do it again."""
+def give_up(connection: Connection, limit: int, silent_ms: int) -> list[str]:
+    """started -> unknown for actions whose worker fell silent; a new decision asks whether to do it again.
+
+    That of a cancelled project is asked about no more.
+    """
     late = (
-        select(signals)
-        .where(signals.c.carry_on, signals.c.execution == "started", signals.c.acted_at <= now_ms() - SILENT_MS)
+        select(signals, projects.c.status.label("project_status"))
+        .join(projects, projects.c.id == signals.c.project_id)
+        .where(signals.c.carry_on, signals.c.execution == "started", signals.c.acted_at <= now_ms() - silent_ms)
+        .order_by(signals.c.project_id, signals.c.id)
         .limit(limit)
     )
     owners = []
     for row in connection.execute(late).all():
         mine = update(signals).where(signals.c.id == row.id, signals.c.execution == "started")
-        if connection.execute(mine.values(execution="unknown")).rowcount == 0:
+        if connection.execute(mine.values(execution=UNKNOWN)).rowcount == 0:
             continue
-        again = _ask_again(connection, row)
-        lines = [
-            Event("signal.executed", {"signalId": row.id, "ok": False, "code": "unknown"}, row.task_id, row.run_id),
-            Event("signal.raised", again, row.task_id, row.run_id, row.agent_id),
-        ]
+        repairs.unknown_again(connection, row)
+        lines = [Event("signal.executed", {"signalId": row.id, "ok": False, "code": UNKNOWN}, row.task_id, row.run_id)]
+        if row.project_status != "cancelled":
+            lines.append(Event("signal.raised", _ask_again(connection, row), row.task_id, row.run_id, row.agent_id))
         events.append(connection, row.project_id, lines)
         owners.append(row.owner_id)
     return owners
@@ -102,7 +116,8 @@ def run_of(connection: Connection, run_id: str) -> Row[Any]:
 
 def _ask_again(connection: Connection, row: Row[Any]) -> dict[str, Json]:
     """A new decision about the same call; returns the data of its event."""
-    copied = {name: value for name, value in row._mapping.items() if name not in ("answer", "result", "dedupe_key")}
+    left = ("answer", "result", "dedupe_key", "project_status")
+    copied = {name: value for name, value in row._mapping.items() if name not in left}
     fresh = copied | {
         "id": new_id(),
         "status": "open",
@@ -111,9 +126,9 @@ def _ask_again(connection: Connection, row: Row[Any]) -> dict[str, Json]:
         "answered_at": None,
         "acted_at": None,
         "execution": "none",
-        "reason": "It was started once before and may have happened: nobody knows how that ended",
+        "reason": AGAIN,
         "created_at": now_ms(),
-        "expires_at": now_ms() + 7 * 24 * 3_600_000,
+        "expires_at": now_ms() + DEFAULT_LIFE_MS,
     }
     connection.execute(insert(signals).values(fresh))
     return {

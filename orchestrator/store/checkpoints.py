@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from orchestrator.records import UNSET, CallRecord, Checkpoint, Event, Wake
-from orchestrator.store import children, definitions, events, money, signals
+from orchestrator.store import children, definitions, events, money, repairs, signals
 from orchestrator.store.database import now_ms
 from orchestrator.store.sql import upsert
 from orchestrator.store.tables import calls, checkpoints, files, messages, runs, tasks
@@ -28,6 +28,7 @@ def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int)
     stale: set[tuple[str, int]] = set()
     good: list[Checkpoint] = []
     projects: dict[str, str] = {}
+    signals.lock_projects(connection, ((c.run_id, c.signals) for c in batch))
     definitions.keep(connection, {c.speaker[2]: c.speaker[3] for c in batch if c.speaker is not None})
     for checkpoint in sorted(batch, key=lambda c: c.run_id):
         project_id = move(connection, checkpoint, {"due_at": now_ms() + lease_ms})
@@ -54,6 +55,7 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     """
     waits = checkpoint.park
     assert waits is not None
+    signals.lock_projects(connection, [(checkpoint.run_id, checkpoint.signals)])
     task = _task_of(connection, checkpoint.run_id)
     if task is not None:  # lock order: task before run
         connection.execute(select(tasks.c.id).where(tasks.c.id == task).with_for_update(key_share=True))
@@ -156,7 +158,8 @@ def seal(
 def told(connection: Connection, checkpoint: Checkpoint) -> list[Event]:
     """The lines of a checkpoint: its own, and those of what it closes and cancels."""
     closed = signals.close(connection, checkpoint.close)
-    return [*checkpoint.events, *closed, *children.cancel(connection, checkpoint.run_id, checkpoint.cancel)]
+    lines = [*checkpoint.events, *signals.closed_at_once(checkpoint.signals), *closed]
+    return lines + children.cancel(connection, checkpoint.run_id, checkpoint.cancel)
 
 
 def _signals(connection: Connection, checkpoint: Checkpoint) -> None:
@@ -166,6 +169,8 @@ def _signals(connection: Connection, checkpoint: Checkpoint) -> None:
         signals.settle(connection, signal_id, execution)
     if checkpoint.signals:
         signals.insert_raised(connection, checkpoint.run_id, checkpoint.signals)
+    if checkpoint.told:
+        repairs.tell(connection, checkpoint.run_id, checkpoint.told)
     _money(connection, checkpoint)
 
 

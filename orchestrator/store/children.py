@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 
 from orchestrator.records import UNSET, ChildRecord, Ending, Event, Fanout
 from orchestrator.states import RUN_ENDED
-from orchestrator.store import beginnings, definitions, money, signals, wakes
+from orchestrator.store import beginnings, definitions, effects, money, signals, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import runs
 
@@ -120,6 +120,7 @@ def cancel(connection: Connection, parent_id: str, run_ids: Sequence[str]) -> li
         ).all()
         _pay(connection, parent_id, gone)
         lines += [Event("run.cancelled", {"reason": "its parent goes on"}, r.task_id, r.id, r.agent_id) for r in gone]
+        lines += effects.give_up(connection, [r.id for r in gone])
         lines += signals.close_of_run(connection, [r.id for r in gone], cancelled=True)
         money.release(connection, [r.id for r in gone])
         below = select(runs.c.id).where(runs.c.parent_id.in_(level), runs.c.status.not_in(sorted(RUN_ENDED)))

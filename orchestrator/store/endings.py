@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, func, select, update
 
 from orchestrator.records import Checkpoint, Ending, Event, Wake
 from orchestrator.states import PROJECT_ENDED
-from orchestrator.store import checkpoints, children, money, plans, runs, signals, wakes
+from orchestrator.store import checkpoints, children, effects, money, plans, runs, signals, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import dependencies, projects, tasks
 from orchestrator.store.tables import runs as runs_table
@@ -17,6 +17,8 @@ from registry.errors import LeaseStale
 
 #: Failures a new root run may get past (spec: skills 13.2); of `budget_exceeded` only the turn limit.
 RETRYABLE = frozenset({"model_failed", "loop_detected", "empty_output"})
+#: Milliseconds between two root runs of a task at most; the wait doubles with each attempt.
+MOST_BACKOFF_MS = 300_000
 
 
 def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
@@ -46,7 +48,7 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
         raise LeaseStale("the run was taken over or cancelled before it could end")
     checkpoints.append(connection, [checkpoint])
     money.release(connection, [checkpoint.run_id])
-    lines = checkpoints.told(connection, checkpoint) + signals.close_of_run(connection, [checkpoint.run_id])
+    lines = _left_open(connection, checkpoint) + signals.close_of_run(connection, [checkpoint.run_id])
     if task is not None and project.status not in PROJECT_ENDED:
         lines += _close(connection, project, task, checkpoint, ending)
     elif found.kind == "plan" and project.status not in PROJECT_ENDED:
@@ -64,11 +66,18 @@ def _end_child(connection: Connection, checkpoint: Checkpoint, found: Row[Any], 
         raise LeaseStale("the run was taken over or cancelled before it could end")
     checkpoints.append(connection, [checkpoint])
     money.release(connection, [checkpoint.run_id])
-    lines = checkpoints.told(connection, checkpoint)
+    lines = _left_open(connection, checkpoint)
     children.ended(connection, found.parent_id, checkpoint.run_id, ending)
     ready = wakes.take(connection, found.project_id)
     checkpoints.seal(connection, [checkpoint], {checkpoint.run_id: lines}, {checkpoint.run_id: found.project_id})
     return ready
+
+
+def _left_open(connection: Connection, checkpoint: Checkpoint) -> list[Event]:
+    """The lines of the last checkpoint; before them those of calls that a run without success left in the middle."""
+    completed = checkpoint.ending is not None and checkpoint.ending.status == "completed"
+    gone = [] if completed else effects.give_up(connection, [checkpoint.run_id])
+    return gone + checkpoints.told(connection, checkpoint)
 
 
 def _ended(ending: Ending) -> dict[str, Any]:
@@ -124,11 +133,18 @@ def _may_pass(error: dict[str, Any]) -> bool:
 def _retry(
     connection: Connection, project: Row[Any], task: Row[Any], ending: Ending, cost: dict[str, Any]
 ) -> list[Event]:
+    """The task's next root run: a row that waits out its back-off, and no worker with it."""
     code = (ending.error or {}).get("code")
-    values = cost | {"status": "queued", "error": ending.error}
+    wait_ms = min(ending.backoff_ms * 2**task.attempt, MOST_BACKOFF_MS)
+    status = "waiting" if wait_ms else "queued"
+    values = cost | {"status": status, "error": ending.error}
     again = connection.execute(update(tasks).where(tasks.c.id == task.id).values(values).returning(tasks)).one()
-    runs.make_roots(connection, [again], project)
-    return [_status("task.status", "queued", task.status, task_id=task.id, reason=f"tried again after {code}")]
+    if wait_ms:
+        runs.make_later(connection, again, project, wait_ms)
+    else:
+        runs.make_roots(connection, [again], project)
+    reason = f"tried again after {code}" + (f", in {wait_ms / 1000:.0f} s" if wait_ms else "")
+    return [_status("task.status", status, task.status, task_id=task.id, reason=reason)]
 
 
 def _task_closed(connection: Connection, task: Row[Any], ending: Ending, cost: dict[str, Any], spent: int) -> Event:

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, select
 
 from orchestrator.records import CallRecord, MessageRecord, RunRecord, TaskFacts
-from orchestrator.store import briefing, children, definitions, signals
+from orchestrator.store import briefing, children, definitions, repairs, signals
 from orchestrator.store.tables import calls, checkpoints, messages, projects, runs, tasks
 
 
@@ -86,6 +86,7 @@ def _restore(connection: Connection, record: RunRecord) -> None:
     record.calls = {call.id: call for call in _calls(connection, record)}
     record.signals = signals.of_run(connection, record.id)
     record.children = children.of_step(connection, record.id, record.steps)
+    record.repairs = repairs.untold(connection, [record.id]).get(record.id, [])
 
 
 def _ancestors(

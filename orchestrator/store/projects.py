@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from orchestrator.planning import PlanRows
 from orchestrator.records import Event
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED, TASK_ENDED
-from orchestrator.store import definitions, events, money, plans, signals
+from orchestrator.store import definitions, effects, events, money, plans, signals
 from orchestrator.store import runs as runs_moves
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import files, projects, runs, tasks
@@ -87,10 +87,12 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
         .values(status="cancelled", reason=reason, open_tasks=0, ended_at=now_ms())
     )
     lines += [Event("run.cancelled", {"reason": reason}, r.task_id, r.id, r.agent_id) for r in ended]
-    lines += signals.close_of_run(connection, [row.id for row in ended], cancelled=True)
+    gone = [row.id for row in ended]
+    lines += effects.give_up(connection, gone)
+    lines += signals.close_of_run(connection, gone, cancelled=True)
     lines += [Event("task.status", {"status": "cancelled", "from": s}, task_id=t) for t, s in sorted(before.items())]
     lines += signals.close_of_project(connection, project_id)
-    money.release(connection, [row.id for row in ended])
+    money.release(connection, gone)
     events.append(connection, project_id, lines)
     return True
 

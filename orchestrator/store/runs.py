@@ -34,6 +34,13 @@ def make_roots(connection: Connection, ready: Sequence[Row[Any]], project: Row[A
         insert_queued(connection, [root(task, project) for task in ready])
 
 
+def make_later(connection: Connection, task: Row[Any], project: Row[Any], wait_ms: int) -> None:
+    """A task's next root run, which waits so long on its back-off before the clock queues it."""
+    waits = {"status": "waiting", "waiting_on": "backoff"}
+    row = root(task, project) | waits
+    connection.execute(insert(runs).values(row | {"created_at": now_ms(), "due_at": now_ms() + wait_ms}))
+
+
 def root(task: Row[Any], project: Row[Any]) -> dict[str, Any]:
     """The row of a task's next root run, at its beginning."""
     return {

@@ -1,12 +1,12 @@
 """Moves of `signals`: the row is the truth, one conditional update decides an answer, a grant is consumed once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
 
-from orchestrator.records import Event, SignalRecord, Wake
+from orchestrator.records import QUOTA, Event, SignalRecord, Wake
 from orchestrator.states import RUN_ENDED, SIGNAL_OF_PARK
 from orchestrator.store import wakes
 from orchestrator.store.database import now_ms
@@ -17,6 +17,10 @@ from registry.errors import Refused
 
 #: Milliseconds a signal stays open when nothing says otherwise; the settings' days override it at the raise.
 DEFAULT_LIFE_MS = 7 * 24 * 3600 * 1000
+#: Signals that only tell a person something; they are dismissed, never answered by a run's leave.
+TELLS = frozenset({"notice", "alert", "result"})
+#: Signals a run itself waits for. What a skill raised has a key of its call, and the run went on at once.
+WAITED_FOR = and_(signals.c.kind.in_(sorted(SIGNAL_OF_PARK)), ~signals.c.carry_on, signals.c.dedupe_key.is_(None))
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,24 @@ class Answered:
     act: bool = False
 
 
+def lock_projects(connection: Connection, batch: Iterable[tuple[str, Sequence[SignalRecord]]]) -> None:
+    """Locks the projects in which runs are about to ask for decisions, so that two do not count the same free place.
+
+    Args:
+        batch: run id and what the run raises. Lock order: projects before runs.
+    """
+    asking = sorted(run_id for run_id, raised in batch if any(one.kind == "decision" for one in raised))
+    if asking:
+        theirs = select(runs.c.project_id).where(runs.c.id.in_(asking))
+        locked = select(projects.c.id).where(projects.c.id.in_(theirs)).order_by(projects.c.id)
+        connection.execute(locked.with_for_update(key_share=True))
+
+
 def insert_raised(connection: Connection, run_id: str, raised: Sequence[SignalRecord]) -> None:
-    """Stores signals of a run; their project, task, agent and owner are the run's."""
+    """Stores signals of a run; their project, task, agent and owner are the run's.
+
+    A decision for which its project has no place any more is closed at once, and says so.
+    """
     query = (
         select(runs.c.project_id, runs.c.task_id, runs.c.agent_id, runs.c.agent_name, projects.c.owner_id)
         .join(projects, projects.c.id == runs.c.project_id)
@@ -40,9 +60,17 @@ def insert_raised(connection: Connection, run_id: str, raised: Sequence[SignalRe
     )
     owner = dict(connection.execute(query).one()._mapping)
     for record in raised:
+        if record.kind == "decision" and record.most_open is not None:
+            full = open_decisions(connection, owner["project_id"]) >= record.most_open
+            record.status, record.answer = ("expired", QUOTA) if full else ("open", None)
         row = owner | _row(record) | {"run_id": run_id, "created_at": now_ms()}
         row["expires_at"] = now_ms() + (record.life_ms or DEFAULT_LIFE_MS)
         connection.execute(insert(signals).values(row))
+
+
+def closed_at_once(raised: Sequence[SignalRecord]) -> list[Event]:
+    """The lines of decisions that were closed as they were raised."""
+    return [Event("signal.expired", {"signalId": one.id, "reason": "quota"}) for one in raised if one.answer == QUOTA]
 
 
 def answer(connection: Connection, signal_id: str, payload: Json, *, rejected: bool, by: str) -> Answered:
@@ -67,6 +95,22 @@ def answer(connection: Connection, signal_id: str, payload: Json, *, rejected: b
     data = {"signalId": signal_id, "payload": payload, "rejected": rejected, "by": by}
     _tell(connection, found, "signal.answered", data)
     return Answered(signal_id, found.owner_id, found.project_id, ready, act=found.carry_on and not rejected)
+
+
+def dismiss(connection: Connection, signal_id: str, *, by: str) -> Answered:
+    """open -> dismissed, for what only told something.
+
+    Raises:
+        Refused: `unknown_signal`, `not_dismissible` for a question, `already_answered` when it is not open.
+    """
+    found = get(connection, signal_id)
+    if found.kind not in TELLS:
+        words = f"signal {signal_id} is a {found.kind} and wants an answer; only notices, alerts and results go away"
+        raise Refused(words, code="not_dismissible")
+    gone = update(signals).where(signals.c.id == signal_id, signals.c.status == "open")
+    if not connection.execute(gone.values(status="dismissed", answered_by=by, answered_at=now_ms())).rowcount:
+        raise Refused(f"signal {signal_id} is {found.status} already", code="already_answered")
+    return Answered(signal_id, found.owner_id, found.project_id, [])
 
 
 def expire_due(connection: Connection, limit: int) -> list[Answered]:
@@ -127,7 +171,16 @@ def close(connection: Connection, signal_ids: Sequence[str]) -> list[Event]:
 
 
 def close_of_project(connection: Connection, project_id: str) -> list[Event]:
-    """Closes what runs that ended before their project was cancelled still had open."""
+    """Closes what runs that ended before their project was cancelled still had open, and takes back the yes to
+    actions that have not begun."""
+    unbegun = (
+        signals.c.project_id == project_id,
+        signals.c.carry_on,
+        signals.c.status == "answered",
+        signals.c.execution == "none",
+    )
+    why: Json = {"ok": False, "code": "cancelled", "error": "the project was cancelled before this began"}
+    connection.execute(update(signals).where(*unbegun).values(execution="declined", result=why))
     closing = (
         update(signals)
         .where(
@@ -143,7 +196,7 @@ def close_of_project(connection: Connection, project_id: str) -> list[Event]:
 
 
 def consume(connection: Connection, signal_id: str, execution: str) -> None:
-    """Uses up an answered grant; whoever comes second finds none.
+    """Uses up an answer, a grant above all; whoever comes second finds none.
 
     Raises:
         Refused: `already_executed`.
@@ -170,12 +223,7 @@ def any_closed(connection: Connection, signal_ids: Sequence[str]) -> bool:
 
 def of_run(connection: Connection, run_id: str) -> dict[str, SignalRecord]:
     """The signals a run still has to act on."""
-    query = select(signals).where(
-        signals.c.run_id == run_id,
-        signals.c.execution == "none",
-        signals.c.kind.in_(sorted(SIGNAL_OF_PARK)),
-        ~signals.c.carry_on,
-    )
+    query = select(signals).where(signals.c.run_id == run_id, signals.c.execution == "none", WAITED_FOR)
     return {row.id: record(row) for row in connection.execute(query.order_by(signals.c.created_at, signals.c.id))}
 
 
@@ -243,7 +291,7 @@ def record(row: Row[Any]) -> SignalRecord:
 
 def _requeue(connection: Connection, found: Row[Any], by: str) -> list[Wake]:
     """Queues the run that waits for this signal; one still at work sees the answer when it parks."""
-    if found.run_id is None or found.carry_on:
+    if found.run_id is None or found.carry_on or found.dedupe_key is not None:
         return []
     parked = or_(
         runs.c.status == "needs_input",
@@ -263,6 +311,8 @@ def _tell(connection: Connection, found: Row[Any], kind: str, data: dict[str, Js
 
 
 def _lost(connection: Connection, row: Row[Any]) -> Refused:
+    if row.status == "dismissed":
+        return Refused(f"signal {row.id} was dismissed by {row.answered_by}", code="already_answered")
     if row.status == "answered":
         words = "no" if row.rejected else "yes" if row.kind == "decision" else "an answer"
         return Refused(f"signal {row.id} already has {words}, from {row.answered_by}", code="already_answered")
@@ -277,6 +327,7 @@ def _row(r: SignalRecord) -> dict[str, Any]:
         "id": r.id,
         "kind": r.kind,
         "status": r.status,
+        "answer": r.answer,
         "title": r.title,
         "node_id": r.node_id,
         "call_id": r.call_id,

@@ -5,7 +5,8 @@ Each move queues its run in its own transaction, so in healthy operation there a
 
 from sqlalchemy import Connection, case, select, update
 
-from orchestrator.states import RUN_ENDED, SIGNAL_OF_PARK
+from orchestrator.states import RUN_ENDED
+from orchestrator.store.signals import WAITED_FOR
 from orchestrator.store.tables import runs, signals
 from orchestrator.store.wakes import queued
 
@@ -16,11 +17,7 @@ def find(connection: Connection, limit: int) -> list[str]:
     open_child = select(below.c.id).where(below.c.parent_id == runs.c.id, below.c.status.not_in(sorted(RUN_ENDED)))
     childless = (runs.c.status == "waiting") & (runs.c.waiting_on == "children") & ~open_child.exists()
     said = select(signals.c.id).where(
-        signals.c.run_id == runs.c.id,
-        signals.c.kind.in_(sorted(SIGNAL_OF_PARK)),
-        signals.c.status != "open",
-        signals.c.execution == "none",
-        ~signals.c.carry_on,
+        signals.c.run_id == runs.c.id, signals.c.status != "open", signals.c.execution == "none", WAITED_FOR
     )
     asking = (runs.c.status == "needs_input") | ((runs.c.status == "waiting") & (runs.c.waiting_on == "gate"))
     stuck = select(runs.c.id).where(childless | (asking & said.exists())).order_by(runs.c.id).limit(limit)

@@ -259,6 +259,32 @@ calls = Table(
     Column("result", columns.JsonText),
     Column("duration_ms", BigInteger),
     Index("ix_calls_run_id_node_id_step", "run_id", "node_id", "step"),
+    # What nobody knows the outcome of, found without looking at all that went well.
+    Index(
+        "ix_calls_unknown",
+        "run_id",
+        sqlite_where=text("outcome = 'unknown'"),
+        postgresql_where=text("outcome = 'unknown'"),
+    ),
+)
+
+#: What a person said about a call whose outcome nobody knew: once for each.
+repairs = Table(
+    "repairs",
+    columns.metadata,
+    Column("run_id", Text, ForeignKey("runs.id"), primary_key=True),
+    Column("call_id", Text, primary_key=True),
+    #: `result`: it happened, and came out like this; `retry`: run it again; `skip`: leave it.
+    Column("how", Text, nullable=False),
+    #: How it came out; of a retry that is under way nothing yet.
+    Column("result", columns.JsonText),
+    #: The action that runs it again.
+    Column("signal_id", Text),
+    Column("by", Text, nullable=False),
+    Column("reason", Text),
+    #: Whether the model of the run has read of it.
+    columns.flag("told"),
+    columns.time("at", nullable=False),
 )
 
 #: The last sequence number of each trace; taken as the last statement before a commit.
@@ -308,9 +334,9 @@ signals = Table(
     columns.time("answered_at"),
     #: The run did not wait: the answer runs the action outside of it.
     columns.flag("carry_on"),
-    #: When such an action began: one that never ends is unknown.
+    #: When such an action began, or its worker last said that it goes on: one that falls silent is unknown.
     columns.time("acted_at"),
-    #: none, started, succeeded, failed, unknown: a grant is consumed once.
+    #: none, started, succeeded, failed, unknown; declined: a no was acted on. An answer is consumed once.
     Column("execution", Text, nullable=False, server_default=text("'none'")),
     Column("result", columns.JsonText),
     Column("dedupe_key", Text),

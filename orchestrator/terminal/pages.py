@@ -1,6 +1,7 @@
 """The pages of `show`, `list`, `signals` and `skills`: views, laid out for reading. The JSON of a view is the contract;
 a page may change."""
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,7 +14,6 @@ from rich.text import Text
 from orchestrator import trees
 from orchestrator.terminal import children
 from orchestrator.terminal.outline import outline, under
-from orchestrator.terminal.prompting import show
 from orchestrator.terminal.rendering import STYLES, answer_command
 from orchestrator.terminal.wording import clock, glyph, money, one_line, several, size, visible, word
 from orchestrator.trees import Child, Fanout
@@ -47,6 +47,8 @@ def print_project(project: View, fanouts: Mapping[str, Fanout]) -> None:
     waiting = [signal for signal in project["signals"] if signal["status"] == "open"]
     if waiting:
         _section(out, "Waits for you", _signals(waiting))
+    if project["unknown"]:
+        _section(out, "May have happened", _unknown(project["unknown"]))
     if project["files"]:
         _section(out, "Files", _files(project["files"]))
 
@@ -64,20 +66,6 @@ def print_projects(found: Sequence[View]) -> None:
             _time(project["createdAt"]),
         )
     console().print(table if found else "no projects yet: officina submit FILE makes one")
-
-
-def print_signals(found: Sequence[View]) -> None:
-    """Each signal with all that would run; for open ones the command that answers it."""
-    out = console()
-    for signal in found:
-        show(signal, out)
-        if signal["status"] == "open":
-            out.print(Text(answer_command(signal), style="bold"), soft_wrap=True)
-        else:
-            by = f" by {signal['answeredBy']}" if signal["answeredBy"] else ""
-            out.print(Text(signal["status"] + by))
-    if not found:
-        out.print("nothing waits for you")
 
 
 def print_skills(found: Sequence[View]) -> None:
@@ -194,6 +182,21 @@ def _signals(found: Sequence[View]) -> Table:
     for signal in found:
         table.add_row(Text(f"◆ {one_line(signal['title'], 200)}", style="yellow"))
         table.add_row(Text("  " + answer_command(signal)))
+    return table
+
+
+def _unknown(found: Sequence[View]) -> Table:
+    """Calls whose worker died in the middle, and the command that says what became of them."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(overflow="fold")
+    for call in found:
+        words = "its run asks whether to do it again" if call["where"] == "asked" else "its run went on without it"
+        table.add_row(
+            Text(f"? {one_line(call['name'], 60)}, by {one_line(call['agent'], 40)}: {words}", style="yellow")
+        )
+        several = sum(other["runId"] == call["runId"] for other in found) > 1
+        which = f" --call {shlex.quote(call['callId'])}" if several else ""
+        table.add_row(Text(f"  officina repair {call['runId']}{which} --result JSON | --retry | --skip"))
     return table
 
 

@@ -207,6 +207,9 @@ def waiting_for_you(scene: Scene, frame: Frame) -> list[Text]:
         lines.append(Text("  " + answer_command(signal), style="bold", overflow="fold"))
     if len(scene.signals) > 3:
         lines.append(Text(f"  and {len(scene.signals) - 3} more: officina signals"))
+    if scene.unknown:
+        words = f"? may have happened: {one_line(', '.join(scene.unknown), 100)}   officina show {scene.id}"
+        lines.append(Text(words, style="yellow", overflow="fold"))
     return lines
 
 

@@ -10,6 +10,7 @@ from orchestrator import costs, trees, views
 from orchestrator.costs import Cost, Spent
 from orchestrator.settings import Settings
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED, TASK_ENDED
+from orchestrator.store import repairs
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import projects, runs, tasks, workers
 from orchestrator.terminal.outline import Line, outline
@@ -72,6 +73,8 @@ class Scene:
     workspace: str
     tasks: dict[str, TaskView]
     signals: list[dict[str, Json]]
+    #: Names of calls that may have happened and that nobody has spoken about.
+    unknown: list[str]
     workers: int
     plan: Plan
 
@@ -85,7 +88,7 @@ class Scene:
 
 
 def read(connection: Connection, project_id: str, settings: Settings, plan: Plan | None = None) -> Scene:
-    """Looks once: five statements, one more when the plan has to be read, two more while a task waits for children."""
+    """Looks once: seven statements, one more when the plan has to be read, two more while a task waits for children."""
     row = connection.execute(
         select(projects, now_ms().label("now"), _seen_workers()).where(projects.c.id == project_id)
     ).one()
@@ -108,6 +111,7 @@ def read(connection: Connection, project_id: str, settings: Settings, plan: Plan
         workspace=str(settings.workspaces / row.workspace),
         tasks=found,
         signals=views.signals_of(connection, project_id, status="open"),
+        unknown=[call.name for call in repairs.unknown(connection, project_id)],
         workers=row.seen_workers,
         plan=plan,
     )

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from orchestrator.records import Event
 from orchestrator.terminal.wording import duration, money, one_line, size, word
+from orchestrator.unknown import UNKNOWN
 from registry.base import Json
 from registry.jsontext import compact
 
@@ -67,7 +68,15 @@ def _answered(data: Data) -> str:
 
 
 def _executed(data: Data) -> str:
+    if data.get("code") == UNKNOWN:
+        return "unknown: it may have happened"
     return "done" if data["ok"] else f"failed {data.get('code') or ''}"
+
+
+def _repaired(data: Data) -> str:
+    words = {"result": "it happened", "retry": "it runs again", "skip": "it is left as it is"}
+    why = f": {data['reason']}" if data.get("reason") else ""
+    return f"{data['name']} was unknown; {data['by']} says {words[data['how']]}{why}"
 
 
 def _file(data: Data) -> str:
@@ -97,6 +106,7 @@ _WORDS: Final[dict[str, Callable[[Data], str]]] = {
     "run.completed": lambda d: f"{d['steps']} steps, {d['tokens']} tokens",
     "run.failed": _failed,
     "run.cancelled": lambda d: d["reason"],
+    "run.repaired": _repaired,
     "node.completed": lambda d: f"{d['type']} (step {d['step']})",
     "think": _think,
     "message": _message,
@@ -105,7 +115,7 @@ _WORDS: Final[dict[str, Callable[[Data], str]]] = {
     "output": lambda d: d.get("text") or _short(d["output"]),
     "signal.raised": lambda d: d["title"],
     "signal.answered": _answered,
-    "signal.expired": lambda d: "nobody answered in time",
+    "signal.expired": lambda d: "too many wait already" if d.get("reason") == "quota" else "nobody answered in time",
     "signal.executed": _executed,
     "file.written": _file,
 }

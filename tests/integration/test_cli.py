@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.settings import Settings
 from tests.commands import Run
-from tests.rows import CODE, Project
+from tests.rows import BEGAN, CODE, Project
 
 #: None of these is needed to explain the commands.
 HEAVY = ("sqlalchemy", "celery", "rich", "openai", "kombu", "redis", "alembic", "pydantic_settings", "jinja2", "docx")
@@ -29,7 +29,7 @@ def test_help_names_the_commands_and_imports_nothing_heavy(home_environment: dic
     assert ended.returncode == 0
     assert "HEAVY []" in ended.stdout
     commands = ("submit", "show", "list", "trace", "watch", "cancel", "retry", "signals", "answer", "graph", "db", "up")
-    for command in (*commands, "worker", "doctor", "skills"):
+    for command in (*commands, "repair", "worker", "doctor", "skills"):
         assert re.search(rf"^  {command} ", ended.stdout, re.MULTILINE), command
 
 
@@ -133,9 +133,62 @@ def test_signals_show_exactly_what_would_run(officina: Run, project: Project) ->
     asked = project.signal("yearly")
     (found,) = json.loads(officina("signals", "--json").stdout)
     assert (found["id"], found["action"]["input"]["code"]) == (asked, CODE)
-    page = officina("signals").stdout
-    assert "rows = list(csv.DictReader(open('in/seattle-weather.csv')))" in page
-    assert f'officina answer {asked} "Do it"' in page
+    for words in (["show", asked], ["show", asked[-6:]]):
+        page = officina("signals", *words).stdout
+        assert "rows = list(csv.DictReader(open('in/seattle-weather.csv')))" in page
+        assert f'officina answer {asked} "Do it"' in page
+    assert json.loads(officina("signals", "show", asked, "--json").stdout) == found
+
+
+def test_signals_are_a_line_each_however_much_they_would_run(officina: Run, project: Project) -> None:
+    asked = [project.signal("yearly", call_id=f"c{n}", created_at=BEGAN + n) for n in range(3)]
+    lines = officina("signals").stdout.splitlines()
+    assert lines[0].split() == ["id", "waits", "from", "wants"]
+    assert [line.split()[0] for line in lines[1:4]] == [one[-8:] for one in asked]
+    for line in lines[1:4]:
+        assert re.search(r"Seattle weather 2012-2015 / yearly +code\.execute +\{\"language\":", line), line
+    assert lines[4].startswith("whole: officina signals show ID") and len(lines) == 5
+    assert len(officina("signals", "--limit", "1").stdout.splitlines()) == 3
+
+
+def test_what_a_model_wrote_cannot_redraw_the_page(officina: Run, project: Project) -> None:
+    bad = {"toolCallId": "c", "skill": "code.execute", "input": {"code": "print(1)\u202e # \x1b[2Jharmless"}}
+    asked = project.signal("yearly", action=bad, reason="\x1b]0;title\x07", agent_name="Bo\u200bb")
+    for words in (["signals"], ["signals", "show", asked], ["show", project.id]):
+        page = officina(*words).stdout
+        assert not set("\u202e\x1b\x07\u200b") & set(page)
+    assert "⟦U+202E⟧" in officina("signals", "show", asked).stdout
+
+
+def test_a_notice_is_dismissed_and_a_question_is_not(officina: Run, project: Project) -> None:
+    told = project.signal("yearly", kind="notice", action=None, options=[], title="All is well")
+    asked = project.signal("yearly")
+    ended = officina("signals", "dismiss", told)
+    assert (ended.returncode, ended.stdout) == (0, f"{told} dismissed\n")
+    assert officina("signals", "dismiss", told).stderr.startswith("already_answered: ")
+    assert officina("signals", "dismiss", asked).stderr.startswith("not_dismissible: ")
+    assert [one["id"] for one in json.loads(officina("signals", "--json").stdout)] == [asked]
+
+
+def test_what_may_have_happened_is_shown_and_repaired_once(officina: Run, project: Project) -> None:
+    run = project.run_ids["monthly"]
+    project.call("monthly", "c1", outcome="unknown")
+    page = officina("show", project.id).stdout
+    assert "files.write, by Nadia Kest: its run went on without it" in page
+    assert f"officina repair {run} --result JSON | --retry | --skip" in page
+    assert [one["callId"] for one in json.loads(officina("show", project.id, "--json").stdout)["unknown"]] == ["c1"]
+
+    ended = officina("repair", run, "--result", '{"path": "a.md"}', "--why", "the file is there")
+    assert (ended.returncode, ended.stdout) == (0, "files.write (c1) is done, with that result\n"), ended.stderr
+    assert officina("repair", run, "--skip").stderr.startswith("not_unknown: ")
+    assert "says it happened: the file is there" in officina("trace", project.id).stdout
+    assert "May have happened" not in officina("show", project.id).stdout
+
+
+@pytest.mark.parametrize("words", [[], ["--retry", "--skip"], ["--result", "no json"]])
+def test_a_repair_that_says_nothing_clear_is_wrong_use(words: list[str], officina: Run, project: Project) -> None:
+    project.call("monthly", "c1", outcome="unknown")
+    assert officina("repair", project.run_ids["monthly"], *words).returncode == 2
 
 
 def test_an_answer_counts_once(officina: Run, project: Project) -> None:

@@ -2,9 +2,11 @@
 
 from typing import Literal
 
-from orchestrator.records import SignalRecord
+from orchestrator.records import QUOTA, SignalRecord
+from orchestrator.unknown import AGAIN
 from registry.base import Json
 from registry.ids import new_id
+from registry.jsontext import digest
 from registry.skills.registry import Pending, SkillResult
 from workers.engine.calls import Call
 from workers.engine.session import Session
@@ -15,6 +17,7 @@ DECISION: dict[str, Json] = {
     "required": ["approved"],
 }
 DO_IT, NO = "Do it", "No"
+TOO_MANY = "quota: too many calls of this project wait for a person already"
 
 Verdict = Literal["open", "approved", "rejected", "expired", "answered"]
 
@@ -33,7 +36,7 @@ def decision(
     title = f"Something running for you wants to use {pending.skill}{',' if outside else ''}{outside}"
     reason = f"{session.agent.name} asks: {pending.reason}"
     if again:
-        reason += ". It was started once before and may have happened: nobody knows how that ended"
+        reason += f". {AGAIN}"
     return SignalRecord(
         id=new_id(),
         kind="decision",
@@ -46,6 +49,7 @@ def decision(
         digest=pending.digest,
         schema=schema or DECISION,
         life_ms=session.limits.signal_life_days * 86_400_000,
+        most_open=session.limits.open_decisions_per_project,
         carry_on=carry_on,
     )
 
@@ -67,6 +71,12 @@ def question(session: Session, call: Call, result: SkillResult) -> SignalRecord:
     )
 
 
+def intact(signal: SignalRecord) -> bool:
+    """Whether the action a person was shown is the one its digest was made of."""
+    shown = signal.action or {}
+    return digest({"skill": shown.get("skill"), "input": shown.get("input")}) == signal.digest
+
+
 def verdict(signal: SignalRecord) -> Verdict:
     """What an answer means. Only a decision whose payload says approved is a yes; all else is none."""
     if signal.status == "open":
@@ -81,6 +91,8 @@ def verdict(signal: SignalRecord) -> Verdict:
 
 def why_not(signal: SignalRecord) -> str:
     """The words a denied call brings back to the model."""
+    if signal.answer == QUOTA:
+        return TOO_MANY
     if verdict(signal) == "expired":
         return "denied: nobody answered in time"
     said = signal.answer.get("reason") if isinstance(signal.answer, dict) else None

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from orchestrator import crashpoints
 from orchestrator.records import CallRecord, SignalRecord
+from orchestrator.unknown import UNKNOWN
 from registry.base import Json
 from registry.errors import Refused, SkillError, Unavailable
 from registry.graph.model import ToolCall
@@ -118,6 +119,10 @@ class Batch:
         about = self._context(call, signal)
         authority = None
         if signal is not None and signal.kind == "decision":
+            if not asking.intact(signal):
+                words = "denied: what the person was shown is not the call that would run, so it was not run"
+                self._finish(call, results.denied(words), signal)
+                return
             authority = Authority(signal.digest, signal.id)
         elif self._must_approve(call) and (pending := self._forced(call, about)):
             self._gate(call, SkillResult(False, code="approval_required", pending=pending))
@@ -136,18 +141,21 @@ class Batch:
         if said in ("approved", "answered"):
             self._invoke(call, signal)
         else:
-            self.session.use(signal)
-            self._finish(call, results.rejected(asking.why_not(signal)), None)
+            self.session.use(signal, "declined")
+            words = asking.why_not(signal)
+            denied = words == asking.TOO_MANY
+            self._finish(call, results.denied(words, code="quota") if denied else results.rejected(words), None)
 
     def _after_crash(self, call: Call, known: CallRecord) -> None:
         """A once call that was started: unknown; where a person had to be asked, they are asked whether to repeat."""
         about = self._context(call, None)
         pending = self._forced(call, about)
         if known.signal_id is not None:
-            self.session.pending.settle[known.signal_id] = "unknown"
+            self.session.pending.settle[known.signal_id] = UNKNOWN
+            self.session.emit("signal.executed", signalId=known.signal_id, ok=False, code=UNKNOWN)
         if pending is not None and known.signal_id is not None and not self._hooks.refusal(call, pending.reason):
             again = asking.decision(self.session, call, pending, again=True)
-            self._raise(call, again, pending.digest)
+            self._raise(call, again, pending.digest, outcome=UNKNOWN)
             return
         self._finish(call, results.unknown(call), None)
 
@@ -176,8 +184,7 @@ class Batch:
                 if result.pending is None:
                     self._raise(call, asking.question(self.session, call, result), None)
                 elif room <= 0:
-                    words = "quota: too many calls of this project wait for a person already"
-                    self._finish(call, results.denied(words, code="quota"), None)
+                    self._finish(call, results.denied(asking.TOO_MANY, code="quota"), None)
                 else:
                     room -= 1
                     self._decide(call, result.pending)
@@ -200,10 +207,10 @@ class Batch:
             known = signal.id
         self._finish(call, results.deferred(known), None)
 
-    def _raise(self, call: Call, signal: SignalRecord, digest: str | None) -> None:
+    def _raise(self, call: Call, signal: SignalRecord, digest: str | None, *, outcome: str | None = None) -> None:
         with self.session.lock:
             self.session.raise_signal(signal)
-            self._keep(call, "asked", digest=digest, signal_id=signal.id)
+            self._keep(call, "asked", digest=digest, signal_id=signal.id, outcome=outcome)
             self.asked.append(signal.id)
 
     def _finish(self, call: Call, result: Result, signal: SignalRecord | None) -> None:

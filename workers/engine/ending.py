@@ -1,5 +1,7 @@
 """How a run ends: completed with an output, failed with a code, cancelled with a reason. One transaction each."""
 
+import random
+
 from orchestrator.records import Checkpoint, Ending, Event, RunRecord
 from registry.base import Json
 from registry.errors import RunFailure
@@ -49,7 +51,9 @@ def fail(session: Session, failure: RunFailure) -> None:
     if session.is_child:
         _tell_parent(session, error=brief)
     session.brought = _result(session, None, brief)
-    session.save(ending=Ending("failed", error=error, result=session.brought))
+    # Tasks that failed together, because a model was away, do not come back all at once.
+    backoff_ms = round(session.limits.retry_backoff_s * random.uniform(750, 1250))
+    session.save(ending=Ending("failed", error=error, result=session.brought, backoff_ms=backoff_ms))
     session.status, session.code = "failed", failure.code
 
 

@@ -2,6 +2,7 @@
 
 from typing import TypeGuard
 
+from orchestrator import unknown
 from orchestrator.records import CallRecord
 from registry.base import Json
 from workers.engine.session import Session
@@ -28,14 +29,17 @@ def close_open_calls(session: Session) -> None:
         if not are_messages(history):
             continue
         for call in open_calls(history):
-            done = session.calls.get(call["id"])
-            _stub(session, key, call, done if done is not None and done.status == "done" else None)
+            known = session.calls.get(call["id"])
+            if known is not None and known.status == "started":  # its line is written with the end of the run
+                _answer(session, key, call, unknown.words(call["name"]))
+            else:
+                _stub(session, key, call, known if known is not None and known.status == "done" else None)
 
 
 def _stub(session: Session, key: str, call: dict[str, Json], done: CallRecord | None) -> None:
     """A call that ran, though its batch never reached the barrier, keeps its own result."""
     content = UNRUN if done is None else str(done.result.get("result", ""))
-    session.append({"role": "tool", "toolCallId": call["id"], "name": call["name"], "content": content}, history=key)
+    _answer(session, key, call, content)
     if done is None:
         session.emit(
             "tool.result",
@@ -46,3 +50,7 @@ def _stub(session: Session, key: str, call: dict[str, Json], done: CallRecord | 
             output=UNRUN,
             durationMs=0,
         )
+
+
+def _answer(session: Session, key: str, call: dict[str, Json], content: str) -> None:
+    session.append({"role": "tool", "toolCallId": call["id"], "name": call["name"], "content": content}, history=key)

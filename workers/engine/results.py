@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from orchestrator.unknown import UNKNOWN, words
 from registry.base import Json
 from registry.jsontext import compact
 from registry.skills.registry import SkillResult
@@ -59,11 +60,7 @@ def deferred(signal_id: str) -> Result:
 
 def unknown(call: Call) -> Result:
     """Started before a crash, and nobody knows how it ended."""
-    words = (
-        f"unknown: {call.name} was started and the worker died before its outcome was known; "
-        "it may have happened. Do not repeat it without asking."
-    )
-    return Result("unknown", words, True, "unknown")
+    return Result(UNKNOWN, words(call.name), True, UNKNOWN)
 
 
 def tell(session: Session, call: Call, result: Result) -> None:

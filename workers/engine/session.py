@@ -7,7 +7,7 @@ the lock.
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from orchestrator.records import (
@@ -20,6 +20,7 @@ from orchestrator.records import (
     FileRecord,
     MessageRecord,
     Park,
+    RepairRecord,
     RunRecord,
     SignalRecord,
     Wake,
@@ -81,6 +82,9 @@ class Session:
         self.signals = record.signals
         #: Children of the fan-out it stands in.
         self.children = record.children
+        #: What a person said of calls whose outcome nobody knew, and its model has not read.
+        self.repairs = {repair.call_id: repair for repair in record.repairs}
+        self._read_repairs: set[str] = set()
         #: What the engine itself remembers: {generate, handoffs, blocked, wait}.
         self.memo: dict[str, Json] = dict(record.memo)
         self.calls = {c.id: c for c in record.calls.values() if c.step == record.steps}
@@ -225,6 +229,19 @@ class Session:
         with self.lock:
             signal.execution = execution
             self.pending.consume[signal.id] = execution
+
+    def hear(self, repairs: Iterable[RepairRecord]) -> None:
+        """Takes in what a person said while it is at work; its model reads it before its next turn."""
+        with self.lock:
+            self.repairs |= {one.call_id: one for one in repairs if one.call_id not in self._read_repairs}
+
+    def read_repairs(self) -> list[RepairRecord]:
+        """What was said, for its model to read; with the next write it has."""
+        with self.lock:
+            found, self.repairs = list(self.repairs.values()), {}
+            self._read_repairs |= {one.call_id for one in found}
+            self.pending.told += [one.call_id for one in found]
+            return found
 
     def spend(self, cost_micro: int | None) -> None:
         """Books money with the next write; None is a price nobody knows, which is not the same as free."""

@@ -2,6 +2,7 @@
 
 import json
 
+from orchestrator import unknown
 from orchestrator.records import UNSET, Park
 from registry import schemas
 from registry.base import Json
@@ -33,6 +34,7 @@ def generate(session: Session, node: Generate) -> Outcome:
     session.memo["generate"] = session.node_id
     history = _history(session, key)
     _refuse_open_calls(session, history)
+    _tell_repairs(session, key)
     closing = session.is_team_run and session.turns >= session.limits.agent_turns
     try:
         reply = _ask(session, node, key, closing=closing)
@@ -86,6 +88,13 @@ def _refuse_open_calls(session: Session, history: list[dict[str, Json]]) -> None
         names = ", ".join(f"{c['id']} ({c['name']})" for c in missing)
         words = f"node {session.node_id!r} would call the model while these calls have no result: {names}"
         raise RunFailure("missing_tool_results", words)
+
+
+def _tell_repairs(session: Session, key: str) -> None:
+    """What a person found out about calls of unknown outcome, as notes in the history."""
+    for repair in session.read_repairs():
+        words = unknown.told(repair.name, repair.call_id, repair.how, repair.result)
+        session.append({"role": "assistant", "kind": "note", "content": words}, history=key)
 
 
 def _ask(session: Session, node: Generate, key: str, *, closing: bool) -> Reply:

@@ -293,7 +293,28 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("calls", schema=None) as batch_op:
         batch_op.create_index("ix_calls_run_id_node_id_step", ["run_id", "node_id", "step"], unique=False)
+        batch_op.create_index(
+            "ix_calls_unknown",
+            ["run_id"],
+            unique=False,
+            sqlite_where=sa.text("outcome = 'unknown'"),
+            postgresql_where=sa.text("outcome = 'unknown'"),
+        )
 
+    op.create_table(
+        "repairs",
+        sa.Column("run_id", sa.Text(), nullable=False),
+        sa.Column("call_id", sa.Text(), nullable=False),
+        sa.Column("how", sa.Text(), nullable=False),
+        sa.Column("result", sa.Text(), nullable=True),
+        sa.Column("signal_id", sa.Text(), nullable=True),
+        sa.Column("by", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("told", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_repairs_run_id")),
+        sa.PrimaryKeyConstraint("run_id", "call_id", name=op.f("pk_repairs")),
+    )
     op.create_table(
         "checkpoints",
         sa.Column("run_id", sa.Text(), nullable=False),
@@ -507,9 +528,15 @@ def downgrade() -> None:
 
     op.drop_table("signals")
     op.drop_table("reservations")
+    op.drop_table("repairs")
     op.drop_table("messages")
     op.drop_table("checkpoints")
     with op.batch_alter_table("calls", schema=None) as batch_op:
+        batch_op.drop_index(
+            "ix_calls_unknown",
+            sqlite_where=sa.text("outcome = 'unknown'"),
+            postgresql_where=sa.text("outcome = 'unknown'"),
+        )
         batch_op.drop_index("ix_calls_run_id_node_id_step")
 
     op.drop_table("calls")
