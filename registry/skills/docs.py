@@ -15,7 +15,7 @@ from registry.skills.documents.blocks import Document, Heading, Span, count_word
 from registry.skills.documents.characters import cleaned, warnings_of
 from registry.skills.documents.frontmatter import front_matter
 from registry.skills.documents.markdown import judged, parse
-from registry.skills.documents.naming import DocxPath, MarkdownPath, default_path
+from registry.skills.documents.naming import DocxPath, MarkdownPath, PdfPath, default_path
 from registry.skills.skill import Effect, Skill, skill
 from registry.text import one_line
 
@@ -101,6 +101,14 @@ class WrittenDocx(Model):
     warnings: list[str] = Field(default_factory=list)
     wired: bool = True
     note: str | None = None
+
+
+class WritePdf(WriteDocx):
+    path: PdfPath | None = Field(default=None, description="docs/<title>.pdf when left out; .pdf is added")
+
+
+class WrittenPdf(WrittenDocx):
+    pages: int = 0
 
 
 class _Overwriting(Protocol):
@@ -191,6 +199,43 @@ def write_docx(given: WriteDocx, context: SkillContext) -> WrittenDocx:
     )
 
 
+@_writing("docs.write_pdf", title="Write a PDF document", catalogued=False, documented=False)
+def write_pdf(given: WritePdf, context: SkillContext) -> WrittenPdf:
+    """Writes a PDF file made of Markdown into the workspace, for reading and printing: all that docs.write_docx draws,
+    by the same rules, with page numbers. The same text gives the same bytes. The font has Latin, Greek, Cyrillic and
+    many signs, but no Chinese, Japanese or Korean: what it lacks is replaced, and `warnings` says so. Nothing is
+    fetched, raw HTML shows as text. overwrite false refuses a file that is there. At most 512 KiB of text and 20,000
+    blocks."""
+    path = given.path or default_path(given.title, ".pdf")
+    if context.workspace is None:
+        return WrittenPdf(path=path, wired=False, note=NOT_WIRED)
+    _refuse_taken(context.workspace, path, given)
+    from registry.skills.documents import images, pdf
+
+    document = judged(parse(given.markdown, context.check))
+    title = cleaned(given.title)
+    drawn = pdf.draw(
+        document,
+        title=title,
+        author=given.author or cleaned(context.caller.agent_name or "")[:100],
+        page_size=given.page_size,
+        load=partial(images.load, context.workspace),
+        check=context.check,
+    )
+    size, sha256 = _put(context, context.workspace, path, drawn.content, given, write_pdf.name, MAX_BINARY_BYTES)
+    return WrittenPdf(
+        path=path,
+        bytes=size,
+        sha256=sha256,
+        words=count_words(document if document.has_title else _titled(document, title)),
+        pages=drawn.pages,
+        paragraphs=drawn.paragraphs,
+        tables=drawn.tables,
+        images=drawn.images,
+        warnings=[*warnings_of(given.title), *drawn.warnings],
+    )
+
+
 def _titled(document: Document, title: str) -> Document:
     return replace(document, blocks=(Heading(1, (Span(title),)), *document.blocks))
 
@@ -217,6 +262,6 @@ def _put(
     return stored.bytes, stored.sha256
 
 
-SKILLS: tuple[Skill, ...] = (write_markdown, write_docx)
+SKILLS: tuple[Skill, ...] = (write_markdown, write_docx, write_pdf)
 
-__all__ = ["SKILLS", "write_docx", "write_markdown"]
+__all__ = ["SKILLS", "write_docx", "write_markdown", "write_pdf"]

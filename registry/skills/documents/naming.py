@@ -37,3 +37,4 @@ def _with(extension: str) -> Callable[[str], str]:
 
 MarkdownPath = Annotated[WorkspacePath, AfterValidator(_with(".md"))]
 DocxPath = Annotated[WorkspacePath, AfterValidator(_with(".docx"))]
+PdfPath = Annotated[WorkspacePath, AfterValidator(_with(".pdf"))]
