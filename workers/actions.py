@@ -2,9 +2,10 @@
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
-from orchestrator import crashpoints
+from orchestrator import crashpoints, outside
 from orchestrator import events as followers
 from orchestrator.records import Event, FileRecord
 from orchestrator.store import actions, loading
@@ -12,7 +13,10 @@ from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import Unavailable
 from registry.permissions import Policy
+from registry.personas import TEAM_PERMISSIONS
 from registry.skills.context import Authority, Caller, SkillContext
+from registry.skills.registry import SkillResult
+from workers import calling
 from workers.engine.toolset import Toolset
 from workers.runtime import Runtime
 
@@ -20,6 +24,10 @@ log = logging.getLogger(__name__)
 
 #: Seconds between looks whether the project was cancelled.
 LOOK_S: Final = 0.5
+
+
+Emit = Callable[[str, dict[str, Json]], None]
+Act = Callable[[Authority], SkillResult]
 
 
 def perform(runtime: Runtime, project_id: str) -> int:
@@ -63,6 +71,15 @@ def _perform(runtime: Runtime, row: Any) -> None:
         if kind == "file.written":
             files.append(FileRecord(data["path"], data["bytes"], data["sha256"], data.get("skill")))
 
+    call = _of_run(runtime, row, emit) if row.run_id else _of_project(runtime, row, emit)
+    result = call(Authority(row.digest, row.id)).to_json()
+    crashpoints.reached("settling")
+    runtime.database.write(lambda c: actions.settle(c, row, result, lines, files))
+    followers.publish(runtime.settings, row.project_id or "", 0)
+
+
+def _of_run(runtime: Runtime, row: Any, emit: Emit) -> Act:
+    """A call that a run asked for, with the rights of its agent."""
     with runtime.database.read() as connection:
         asked = actions.run_of(connection, row.run_id)
         record = loading.load(connection, row.run_id, asked.fence)
@@ -82,17 +99,25 @@ def _perform(runtime: Runtime, row: Any) -> None:
             agent.tier,
         ),
         policy=Policy(agent.permissions, record.permissions, record.mode or agent.mode, above),
-        workspace=services.workspace(record),
-        sandbox=services.sandbox(record),
-        signals=services.signals(record),
         rehearsal=record.rehearsal,
         cancelled=_Cancelled(runtime, row.project_id),
         emit=emit,
+        **services.ports(record),
     )
-    tools = Toolset(agent, services, kind=record.kind)
-    result = tools.registry.invoke(
-        row.action["skill"], row.action["input"], context, Authority(row.digest, row.id)
-    ).to_json()
-    crashpoints.reached("settling")
-    runtime.database.write(lambda c: actions.settle(c, row, result, lines, files))
-    followers.publish(runtime.settings, record.project_id or "", 0)
+    tools = Toolset(agent, services, kind=record.kind).registry
+    return lambda authority: tools.invoke(row.action["skill"], row.action["input"], context, authority)
+
+
+def _of_project(runtime: Runtime, row: Any, emit: Emit) -> Act:
+    """A call that was made for a project from outside of its runs, with the rights it was made with."""
+    settings, skills = runtime.settings, runtime.services.catalogue
+    where, name = outside.place(settings, row.project_id, row.owner_id), row.action["skill"]
+    context = SkillContext(
+        caller=Caller("run", row.owner_id, row.project_id, call_id=row.call_id),
+        policy=Policy(agent=TEAM_PERMISSIONS, run={}),
+        rehearsal=where.rehearsal,
+        cancelled=_Cancelled(runtime, row.project_id),
+        emit=emit,
+        **calling.ports(settings, skills, name, settings.workspaces / where.workspace),
+    )
+    return lambda authority: skills.invoke(name, row.action["input"], context, authority)

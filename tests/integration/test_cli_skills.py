@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from orchestrator.settings import Settings
+from orchestrator.signals import answer
 from tests.commands import Ended, Run
+from tests.projects import Watched, start, task
 from tests.rows import Project
+from tests.support import eventually
+from tests.traps import serving
 
 
 def test_skills_are_listed_shown_and_called(officina: Run) -> None:
@@ -125,3 +129,78 @@ def test_doctor_deep_says_that_a_sound_database_is_one(officina: Run, settings: 
     ended = officina("doctor", "--deep")
     assert ended.returncode == 0
     assert re.fullmatch(r"\d+ rules, and every row keeps them\n", ended.stdout)
+
+
+def test_a_call_for_a_project_works_in_its_folder_and_stands_in_its_trace(
+    officina: Run, settings: Settings, project: Project
+) -> None:
+    given = json.dumps({"path": "notes/a.txt", "content": "hello"})
+    ended = officina("skills", "invoke", "files.write", "--input", given, "--project", project.id)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    watched = Watched(settings, project.id)
+    assert (settings.workspaces / "seattle-weather-2012-2015" / "notes" / "a.txt").read_text() == "hello"
+    assert watched.kinds("tool.call")[-1]["name"] == "files.write"
+    assert watched.kinds("file.written")[-1]["path"] == "notes/a.txt"
+    assert watched.kinds("tool.result")[-1]["outcome"] == "ok"
+    assert "notes/a.txt" in [file["path"] for file in watched.shown["files"]]
+    unknown = officina("skills", "invoke", "files.list", "--input", "{}", "--project", "0194c5d2")
+    assert unknown.returncode == 1 and "unknown_project" in unknown.stderr
+
+
+def test_an_agents_call_asks_the_desk_of_its_project_once(officina: Run, settings: Settings, project: Project) -> None:
+    given = json.dumps({"url": "https://example.com/", "headers": {"Authorization": "Bearer hunter2hunter2"}})
+    words = ("skills", "invoke", "http.request", "--input", given, "--project", project.id, "--as", "agent")
+    first, again = officina(*words), officina(*words)
+    assert (first.returncode, invoked(first)["code"]) == (1, "approval_required")
+    assert invoked(first)["signalId"] == invoked(again)["signalId"]
+    (signal,) = [s for s in Watched(settings, project.id).signals if s.id == invoked(first)["signalId"]]
+    assert signal.action["input"]["headers"]["Authorization"] == "Bearer hunter2hunter2", "what runs is what was asked"
+    shown = officina("signals", "--json").stdout + str(Watched(settings, project.id).trace)
+    assert signal.id in shown and "hunter2" not in shown
+
+
+def test_a_yes_runs_a_call_that_no_run_made(
+    officina: Run, live_settings: Settings, worker_process: Any, tmp_path: Path
+) -> None:
+    with serving() as site:
+        site.page("/order", '{"placed": true}', kind="application/json")
+        there = {
+            "OFFICINA_DATABASE_URL": live_settings.database_url,
+            "OFFICINA_BROKER_URL": live_settings.broker_url,
+            "OFFICINA_NET_ALLOW": f"127.0.0.1:{site.port}",
+        }
+        worker_process(live_settings, NET_ALLOW=there["OFFICINA_NET_ALLOW"], LIMITS__CLOCK_TICK_S="0.2").ready()
+        made = start(tmp_path / "p", live_settings, [task("a")], {"tasks": {"a": [{"say": "done"}]}})
+        project = Watched(live_settings, made.project_id)
+        assert project.ended() == "completed"
+        given = json.dumps({"method": "POST", "url": site.url("/order"), "json": {"n": 1}})
+        words = ("--input", given, "--project", made.project_id, "--as", "agent")
+        asked = invoked(officina("skills", "invoke", "http.json", *words, **there))
+        assert asked["code"] == "approval_required" and site.requests == []
+
+        answer(live_settings, asked["signalId"], option="Do it", by="the test")
+
+        (executed,) = eventually(lambda: project.kinds("signal.executed"), 15)
+        assert (executed["ok"], executed["output"]["data"]) == (True, {"placed": True})
+        assert [json.loads(one.body) for one in site.requests] == [{"n": 1}]
+        person = invoked(officina("skills", "invoke", "http.json", "--input", given, **there))
+        assert person["output"]["data"] == {"placed": True}
+
+
+def test_each_kind_of_guarded_call_is_wired_from_outside(officina: Run) -> None:
+    with serving() as site:
+        site.page("/", "<html><body><p>Hello there.</p></body></html>")
+        given, allow = json.dumps({"url": site.url()}), f"127.0.0.1:{site.port}"
+        for name in ("web.fetch", "http.request"):
+            blocked = officina("skills", "invoke", name, "--input", given)
+            assert (blocked.returncode, invoked(blocked)["code"]) == (1, "network_blocked")
+            ended = officina("skills", "invoke", name, "--input", given, OFFICINA_NET_ALLOW=allow)
+            assert ended.returncode == 0 and "Hello there." in ended.stdout
+    found = invoked(officina("skills", "invoke", "web.search", "--input", '{"query": "x"}'))["output"]
+    assert (found["wired"], found["provider"]) == (False, "none")
+
+
+def test_a_signal_is_raised_from_outside(officina: Run, settings: Settings) -> None:
+    ended = officina("skills", "invoke", "signal.raise", "--input", '{"title": "Look here"}')
+    assert ended.returncode == 0 and invoked(ended)["output"]["wired"] is True
+    assert "Look here" in officina("signals").stdout

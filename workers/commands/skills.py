@@ -12,10 +12,8 @@ from registry.base import Json
 from registry.errors import Fault, Refused, WrongUse
 
 if TYPE_CHECKING:
-    from orchestrator.ports.wiring import RowPorts
+    from orchestrator.outside import Place
     from orchestrator.settings import Settings
-    from registry.skills.context import SkillContext
-    from registry.skills.registry import SkillRegistry
     from registry.skills.skill import Skill
 
 app = typer.Typer(help="What agents can use.")
@@ -74,6 +72,9 @@ def invoke(
     workspace: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The folder the call works in; else your scratch workspace.")
     ] = None,
+    project: Annotated[
+        str | None, typer.Option(metavar="ID", help="The project the call is for: its folder, its trace, its desk.")
+    ] = None,
     caller: Annotated[
         CallerName, typer.Option("--as", help="agent: with a team agent's permissions and nobody's yes.")
     ] = CallerName.PERSON,
@@ -84,14 +85,28 @@ def invoke(
         raise _unusable(f"the input is a {type(arguments).__name__}, and has to be an object")
     from orchestrator.settings import get_settings
     from registry.skills import catalogue
-    from registry.skills.context import Authority
+    from workers.calling import call
 
-    skills = catalogue.build()
-    context = _context(get_settings(), skills, name, workspace, caller)
-    authority = Authority(digest=None) if caller is CallerName.PERSON else None
-    result = skills.invoke(name, arguments, context, authority)
+    settings = get_settings()
+    result = call(
+        settings,
+        catalogue.build(),
+        name,
+        arguments,
+        as_agent=caller is CallerName.AGENT,
+        workspace=workspace,
+        project=_place(settings, project) if project else None,
+    )
     say_json(result.to_json())
     raise typer.Exit(0 if result.ok else 1)
+
+
+def _place(settings: "Settings", project: str) -> "Place":
+    from orchestrator import outside
+    from orchestrator.commands.output import looking
+
+    with looking(settings):
+        return outside.place(settings, project, settings.owner)
 
 
 def _found(name: str) -> "Skill":
@@ -125,47 +140,3 @@ def _text(given: str) -> str | bytes:
 
 def _unusable(message: str) -> WrongUse:
     return WrongUse(message, code="invalid_json", faults=[Fault("--input", "invalid_json", message)])
-
-
-def _context(
-    settings: "Settings", skills: "SkillRegistry", name: str, workspace: Path | None, caller: CallerName
-) -> "SkillContext":
-    from registry.permissions import Policy
-    from registry.personas import TEAM_PERMISSIONS
-    from registry.skills.context import Caller, SkillContext
-    from workers.models.asking import PlainModel
-    from workers.net.wiring import guard_for
-    from workers.sandbox.process import find_sandbox
-    from workers.sandbox.workspace import JailedWorkspace
-
-    found = skills.find(name)
-    needs = found.needs if found else frozenset()
-    ports = _ports(settings, skills) if needs & {"memory", "schedules", "studio", "connections"} else None
-    return SkillContext(
-        caller=Caller(kind="person" if caller is CallerName.PERSON else "run", owner_id=settings.owner),
-        policy=Policy(agent=TEAM_PERMISSIONS, run={}) if caller is CallerName.AGENT else None,
-        workspace=JailedWorkspace(workspace or _scratch(settings)) if "workspace" in needs else None,
-        # Looked for only when it is used: each link of the chain is tried by running a program behind it.
-        sandbox=find_sandbox() if "sandbox" in needs else None,
-        memory=ports.memory if ports else None,
-        connections=ports.connections if ports else None,
-        net=guard_for(settings) if "net" in needs else None,
-        schedules=ports.schedules if ports else None,
-        studio=ports.studio if ports else None,
-        llm=PlainModel(settings) if "llm" in needs else None,
-    )
-
-
-def _ports(settings: "Settings", skills: "SkillRegistry") -> "RowPorts":
-    """The ports over rows, with an SQLite database made where there is none yet."""
-    from orchestrator.ports.wiring import wire
-    from orchestrator.store.database import prepare
-
-    prepare(settings)
-    return wire(settings, skills)
-
-
-def _scratch(settings: "Settings") -> Path:
-    from registry.skills.paths import slug
-
-    return settings.workspaces / f"scratch-{slug(settings.owner)}"

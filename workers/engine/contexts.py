@@ -48,17 +48,7 @@ def of_call(
         caller=_caller(session, call),
         policy=session.policy,
         allowed=allowed,
-        workspace=session.services.workspace(record),
-        sandbox=session.services.sandbox(record),
-        signals=session.services.signals(record),
-        memory=session.services.memory,
-        schedules=session.services.schedules,
-        studio=session.services.studio,
         llm=RunModel(session, call.id),
-        net=session.services.net,
-        web=session.services.web,
-        connections=session.services.connections,
-        meter=session.services.meter,
         control=QueueKeys(session),
         roster=_Roster(session),
         rehearsal=record.rehearsal,
@@ -70,6 +60,7 @@ def of_call(
         revise=lambda checked: hooks.revise(call, checked),
         review=lambda checked, result: hooks.review(call, checked, result),
         begin=begin,
+        **session.services.ports(record),
     )
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from orchestrator.journal import Journal
 from orchestrator.records import RunRecord
@@ -58,3 +59,18 @@ class Services:
     task_cost_micro: int | None = None
     #: Seconds one model call may take.
     model_timeout_s: float = 120
+
+    def ports(self, run: RunRecord) -> dict[str, Any]:
+        """The ports every call of a run gets, as a context names them."""
+        return {
+            "workspace": self.workspace(run),
+            "sandbox": self.sandbox(run),
+            "signals": self.signals(run),
+            "memory": self.memory,
+            "schedules": self.schedules,
+            "studio": self.studio,
+            "net": self.net,
+            "web": self.web,
+            "connections": self.connections,
+            "meter": self.meter,
+        }
