@@ -17,6 +17,7 @@ def catalogue() -> list[Skill]:
         http,
         llm,
         memory,
+        scaffold,
         scheduling,
         web,
     )
@@ -32,6 +33,7 @@ def catalogue() -> list[Skill]:
         http,
         llm,
         memory,
+        scaffold,
         scheduling,
         web,
     )

@@ -1,0 +1,1 @@
+"""A React and Node project made of templates."""
