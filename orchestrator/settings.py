@@ -79,7 +79,18 @@ class Limits(GraphLimits):
     open_decisions_per_project: int = Field(20, ge=1)
     """Decisions of one project that may wait for a person at once."""
     run_attempts: int = Field(3, ge=1)
-    """Claims a run may use up without a new checkpoint before it ends as `poison`."""
+    """Times a run may be begun without reaching a new checkpoint before it ends as `poison`. From the second time on it
+    has a process to itself, and only the death of that counts."""
+    run_claims: int = Field(10, ge=1)
+    """Claims without a new checkpoint after which a run ends as `poison` though nobody saw its process die."""
+    stuck_s: float = Field(30, gt=0)
+    """Seconds beyond its own time after which a call counts as stuck: its run goes on elsewhere."""
+    stuck_calls: int = Field(8, ge=1)
+    """Stuck calls one worker puts up with before it leaves, so that its supervisor starts a fresh one."""
+    deaf_s: float = Field(60, gt=0)
+    """Seconds a worker may hear nothing while runs wait and the broker answers, before it is started again."""
+    silent_s: float = Field(60, gt=0)
+    """Seconds without a sign of life in its row after which a worker's supervisor kills it."""
     retry_backoff_s: float = Field(2, ge=0)
     """Seconds a failed task waits before its next attempt; doubled with each, to 5 minutes at most; 0: none."""
     lease_s: float = Field(30, gt=0)

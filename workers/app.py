@@ -10,5 +10,6 @@ from workers import bootsteps, logs
 app = Celery("officina", set_as_current=True)
 app.conf.update(configuration(get_settings()))
 app.conf.imports = ("workers.jobs",)
+app.conf.worker_consumer = "workers.consumer:Consumer"
 app.steps["worker"].add(bootsteps.Clockwork)
 setup_logging.connect(logs.configure, weak=False)

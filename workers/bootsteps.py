@@ -13,6 +13,8 @@ from celery import bootsteps
 from celery.signals import worker_shutting_down
 
 from orchestrator.clock import Clock
+from orchestrator.queue import QUEUE
+from workers.consumer import Ears
 from workers.runtime import Runtime, runtime
 
 log = logging.getLogger(__name__)
@@ -34,25 +36,35 @@ class Clockwork(bootsteps.StartStopStep):
     def start(self, parent: Any) -> None:
         threads = "thread" in type(parent.pool).__module__
         # With processes the children carry the runs; this process only ticks.
-        mine = runtime(parent.concurrency if threads else 0)
-        self._thread = threading.Thread(target=self._tick, args=(mine,), name="clock", daemon=True)
+        mine = runtime(parent.concurrency if threads else 0, shared=threads)
+        mine.retire = lambda reason: self._retire(mine, reason)
+        listens = QUEUE in parent.app.amqp.queues.consume_from  # else it may well hear nothing
+        ears = Ears(mine.settings, mine.database) if listens else None
+        self._thread = threading.Thread(target=self._tick, args=(mine, ears), name="clock", daemon=True)
         self._thread.start()
         worker_shutting_down.connect(lambda **_: self._leave_in_order(mine), weak=False)
 
     def stop(self, _parent: Any) -> None:
         self._done.set()
 
-    def _tick(self, mine: Runtime) -> None:
+    def _tick(self, mine: Runtime, ears: Ears | None) -> None:
         clock = Clock(mine.settings, mine.database, mine.worker_id)
         while not self._done.wait(mine.settings.limits.clock_tick_s):
             try:
                 clock.tick()
+                if ears is not None and mine.has_room and ears.deaf():
+                    mine.retire(f"it heard nothing for {mine.settings.limits.deaf_s:g} s while runs wait")
             except Exception:
                 log.exception("the clock missed a tick")
         try:
             clock.resign()
         except Exception as error:
             log.info("the clock left without resigning: %s", error)
+
+    def _retire(self, mine: Runtime, reason: str) -> None:
+        if not self._done.is_set():
+            log.error("worker %s makes room for a fresh one: %s", mine.worker_id, reason)
+            self._leave_in_order(mine)
 
     def _leave_in_order(self, mine: Runtime) -> None:
         """Begins the end in a thread of its own: a signal handler must not wait."""

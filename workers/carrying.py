@@ -32,6 +32,9 @@ class Carried:
     children: tuple[Wake, ...] = ()
 
 
+#: Carries a suspect on to its next checkpoint where it can do no harm; None: it proved innocent, and goes on here.
+Alone = Callable[[Claim], Carried | None]
+
 #: The run could not be claimed: somebody else has it, or it has nothing to do.
 NOTHING = Carried("nothing to do")
 
@@ -39,11 +42,18 @@ NOTHING = Carried("nothing to do")
 class Carrier:
     """Carries runs of one database with one engine, under the name of one worker."""
 
-    def __init__(self, database: Database, services: Services, worker_id: str, hold: Hold) -> None:
+    def __init__(
+        self, database: Database, services: Services, worker_id: str, hold: Hold, alone: Alone | None = None
+    ) -> None:
+        """
+        Args:
+            alone: what is done with suspects; none: a run has this process to itself anyway.
+        """
         self._database = database
         self._services = services
         self._worker_id = worker_id
         self._hold = hold
+        self._alone = alone
         self._lease_ms = round(services.limits.lease_s * 1000)
 
     def carry(self, run_id: str) -> Carried:
@@ -52,8 +62,10 @@ class Carrier:
         if claim is None:
             return NOTHING
         crashpoints.reached("claimed")
-        if claim.claims > self._services.limits.run_attempts:
+        if self._is_poison(claim):
             return Carried(self._poisoned(claim))
+        if claim.suspect and self._alone is not None and (done := self._alone(claim)) is not None:
+            return done
         session = self._open(claim)
         if session is None:
             return Carried("failed")
@@ -64,6 +76,14 @@ class Carrier:
             return Carried("released")
         return Carried(session.status, session.fanned_out)
 
+    def _is_poison(self, claim: Claim) -> bool:
+        limits = self._services.limits
+        if self._alone is None:
+            return claim.claims > limits.run_attempts
+        # The first time it had neighbours, who may have been at fault; then only deaths that it died alone count.
+        begun = claim.crashes + 1
+        return claim.suspect and (begun >= limits.run_attempts or claim.claims > limits.run_claims)
+
     def _open(self, claim: Claim) -> Session | None:
         with self._database.read() as connection:
             record = loading.load(connection, claim.run_id, claim.fence)
@@ -71,7 +91,7 @@ class Carrier:
 
     def _poisoned(self, claim: Claim) -> str:
         """Ends a run that took its worker down too often, before it can do so again; be it by being read."""
-        attempts = claim.claims - 1
+        attempts = claim.claims - 1 if self._alone is None else max(claim.crashes + 1, 1)
         words = f"the run was begun {attempts} times without reaching a checkpoint; its worker died or fell silent"
         failure = RunFailure("poison", words, attempts=attempts)
         try:

@@ -9,11 +9,11 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from orchestrator import crashpoints
+from orchestrator import crashpoints, queue
 from orchestrator.broadcast import Broadcast
 from orchestrator.known import load_presets, registries
 from orchestrator.ports import wiring
@@ -31,9 +31,9 @@ from registry.jsontext import digest
 from registry.packs import PACKS
 from registry.presets import Presets
 from registry.skills import catalogue
+from workers.alone import Cells, Held
 from workers.carrying import Carried, Carrier
 from workers.engine.services import Services
-from workers.engine.session import Session
 from workers.engine.targets import Target
 from workers.models.choose import client_for
 from workers.net.wiring import guard_for
@@ -51,23 +51,47 @@ LOOK_S = 1.0
 class Runtime:
     """The worker's side of the store: claims, carries, renews, lets go."""
 
-    def __init__(self, settings: Settings, slots: int) -> None:
+    def __init__(self, settings: Settings, slots: int, *, shared: bool = False) -> None:
+        """
+        Args:
+            settings: what is in force.
+            slots: runs it carries at once.
+            shared: whether runs have neighbours in this process; suspects then get a process of their own.
+        """
         self.settings = settings
+        self.slots = slots
         self.worker_id = new_id()
         self.database = get_database(settings)
         self.services = services(settings)
         self._lease_ms = round(settings.limits.lease_s * 1000)
-        self._held: dict[str, Session] = {}
+        self._held: dict[str, Held] = {}
+        #: Runs that went on elsewhere while a thread here is still in a call of theirs.
+        self._stuck: set[Held] = set()
         #: Signals whose action is under way here, outside of a run.
         self._acting: set[str] = set()
+        #: Called when this process should make room for a fresh one, with the reason.
+        self.retire: Callable[[str], None] = lambda reason: None
         self._lock = threading.Lock()
-        self._carrier = Carrier(self.database, self.services, self.worker_id, self._holding)
+        cells = Cells(settings, self.database, self._holding) if shared else None
+        self._carrier = Carrier(
+            self.database,
+            self.services,
+            self.worker_id,
+            lambda session: self._holding(session.record.id, session),
+            cells.carry if cells else None,
+        )
         self._stop = threading.Event()
         self._idle = threading.Condition(self._lock)
         about = {"id": self.worker_id, "host": socket.gethostname(), "pid": os.getpid(), "slots": slots}
         self.database.write(lambda c: workers.register(c, about))
         crashpoints.reached("registered")
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it could carry one more run; unknown where processes of a pool carry them."""
+        with self._lock:
+            return self.slots == 0 or len(self._held) < self.slots
 
     def carry(self, run_id: str) -> Carried:
         """Claims a run and carries it as far as it goes."""
@@ -107,20 +131,20 @@ class Runtime:
         return self._stop.is_set()
 
     @contextmanager
-    def _holding(self, session: Session) -> Iterator[None]:
-        run_id = session.record.id
+    def _holding(self, run_id: str, held: Held) -> Iterator[None]:
         with self._lock:
             if run_id in self._held:  # it was lost here, and claimed again before that thread came back
                 self._held[run_id].stopped.set()
-            self._held[run_id] = session
+            self._held[run_id] = held
             if self._stop.is_set():  # it began to stop while the run was loaded
-                session.leave.set()
+                held.leave.set()
         try:
             yield
         finally:
             with self._idle:
-                if self._held.get(run_id) is session:
+                if self._held.get(run_id) is held:
                     del self._held[run_id]
+                self._stuck.discard(held)
                 self._idle.notify_all()
 
     def _beat(self) -> None:
@@ -135,6 +159,7 @@ class Runtime:
                 log.warning("the heartbeat failed; it is tried again: %s", error)
 
     def _look(self, *, renew: bool) -> None:
+        self._give_up_stuck()
         with self._lock:
             held, acting = dict(self._held), set(self._acting)
         lost: set[str] = set()
@@ -152,6 +177,22 @@ class Runtime:
                 self.database.write(lambda c: actions.renew(c, acting))
         for run_id in lost:
             held[run_id].stopped.set()
+
+    def _give_up_stuck(self) -> None:
+        """Lets runs go on elsewhere whose call is long past its time: no lease is renewed for a thread that is gone."""
+        with self._lock:
+            stuck = {i: h for i, h in self._held.items() if h.overdue(self.settings.limits.stuck_s)}
+            for run_id, held in stuck.items():
+                del self._held[run_id]
+                self._stuck.add(held)
+                held.stopped.set()
+            count = len(self._stuck)
+        for run_id, held in stuck.items():
+            log.error("run %s is stuck in a call that should be over; it goes on elsewhere", run_id)
+            move = partial(runs.give_up, run_id=run_id, fence=held.fence, crashed=False)
+            queue.send(self.settings, self.database.write(move))
+        if count >= self.settings.limits.stuck_calls:
+            self.retire(f"{count} calls are stuck in it")
 
 
 def services(settings: Settings) -> Services:
@@ -240,11 +281,11 @@ _pid = 0
 _making = threading.Lock()
 
 
-def runtime(slots: int | None = None) -> Runtime:
+def runtime(slots: int | None = None, *, shared: bool = False) -> Runtime:
     """The runtime of this process; a forked child makes its own."""
     global _runtime, _pid
     with _making:
         if _runtime is None or _pid != os.getpid():
             settings = get_settings()
-            _runtime, _pid = Runtime(settings, slots or settings.worker_slots), os.getpid()
+            _runtime, _pid = Runtime(settings, slots or settings.worker_slots, shared=shared), os.getpid()
         return _runtime

@@ -19,6 +19,9 @@ from orchestrator.store.tables import calls, checkpoints, files, messages, runs,
 from orchestrator.store.wakes import queued, take
 from registry.errors import LeaseStale
 
+#: What a checkpoint proves: whatever took workers down before, the run got past it.
+CLEARED = {"claims": 0, "crashes": 0}
+
 
 def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int) -> set[tuple[str, int]]:
     """Writes checkpoints of running runs; returns (run, fence) of those whose fence is old: nothing of them is written.
@@ -60,7 +63,7 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     if task is not None:  # lock order: task before run
         connection.execute(select(tasks.c.id).where(tasks.c.id == task).with_for_update(key_share=True))
     until = None if waits.due_in_ms is None else now_ms() + waits.due_in_ms
-    rest = {"status": waits.status, "waiting_on": waits.waiting_on, "due_at": until, "worker_id": None, "claims": 0}
+    rest = {"status": waits.status, "waiting_on": waits.waiting_on, "due_at": until, "worker_id": None} | CLEARED
     if checkpoint.fanout is not None:
         rest |= children.counted(checkpoint.fanout)
     project_id = move(connection, checkpoint, rest)
@@ -95,7 +98,7 @@ def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any])
         "window": checkpoint.window,
     }
     if checkpoint.number is not None:
-        changed |= {"checkpoint": checkpoint.number, "node_id": checkpoint.node_id, "claims": 0, "resumed_by": None}
+        changed |= {"checkpoint": checkpoint.number, "node_id": checkpoint.node_id, "resumed_by": None} | CLEARED
     if checkpoint.cost_micro:
         changed["cost_micro"] = runs.c.cost_micro + checkpoint.cost_micro
     if checkpoint.cost_incomplete:

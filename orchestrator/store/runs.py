@@ -14,6 +14,9 @@ from orchestrator.store.tables import projects, runs, tasks
 from registry.errors import Refused
 from registry.ids import new_id
 
+#: The claim of a run whose worker died counts, though a checkpoint has cleared it since: the next step is suspect.
+SUSPECT = {"claims": case((runs.c.claims > 0, runs.c.claims), else_=1)}
+
 #: What a parked run may wait on with a time in `due_at`.
 TIMED = ("timer", "backoff", "gate", "children")
 
@@ -26,6 +29,13 @@ class Claim:
     fence: int
     #: Claims since the last checkpoint, this one included.
     claims: int
+    #: Processes of its own that died with it since then.
+    crashes: int = 0
+
+    @property
+    def suspect(self) -> bool:
+        """Whether a worker died or fell silent over it: it may have been the run."""
+        return self.claims > 1
 
 
 def make_roots(connection: Connection, ready: Sequence[Row[Any]], project: Row[Any]) -> None:
@@ -121,7 +131,7 @@ def claim(connection: Connection, run_id: str, worker_id: str, lease_ms: int) ->
             due_at=now_ms() + lease_ms,
             started_at=func.coalesce(runs.c.started_at, now_ms()),
         )
-        .returning(runs.c.fence, runs.c.claims, runs.c.attempt, runs.c.agent_id, runs.c.resumed_by)
+        .returning(runs.c.fence, runs.c.claims, runs.c.crashes, runs.c.attempt, runs.c.agent_id, runs.c.resumed_by)
     ).one_or_none()
     if row is None:
         return None
@@ -133,7 +143,7 @@ def claim(connection: Connection, run_id: str, worker_id: str, lease_ms: int) ->
         above = {} if found.parent_id is None else {"parentRunId": found.parent_id}
         lines.append(Event("run.started", {"attempt": row.attempt, "depth": found.depth} | above, **shared))
     events.append(connection, found.project_id, lines)
-    return Claim(run_id, row.fence, row.claims)
+    return Claim(run_id, row.fence, row.claims, row.crashes)
 
 
 def renew(connection: Connection, worker_id: str, run_ids: Iterable[str], lease_ms: int) -> set[str]:
@@ -165,7 +175,7 @@ def expire_leases(connection: Connection, limit: int) -> list[str]:
         .with_for_update(key_share=True, skip_locked=True)
     )
     moved = update(runs).where(runs.c.id.in_(due.scalar_subquery()), runs.c.status == "running")
-    return list(connection.execute(moved.values(_taken_back()).returning(runs.c.id)).scalars())
+    return list(connection.execute(moved.values(_taken_back() | SUSPECT).returning(runs.c.id)).scalars())
 
 
 def release(connection: Connection, worker_id: str, *, refund: bool) -> list[str]:
@@ -173,7 +183,7 @@ def release(connection: Connection, worker_id: str, *, refund: bool) -> list[str
 
     `refund`: it stopped in an orderly way, so its claims were no attempts.
     """
-    values = _taken_back() | ({"claims": _refunded()} if refund else {})
+    values = _taken_back() | ({"claims": _refunded()} if refund else SUSPECT)
     moved = update(runs).where(runs.c.worker_id == worker_id, runs.c.status == "running")
     return list(connection.execute(moved.values(values).returning(runs.c.id)).scalars())
 
@@ -183,6 +193,17 @@ def release_run(connection: Connection, run_id: str, fence: int) -> bool:
     values = _taken_back() | {"claims": _refunded(), "due_at": now_ms()}
     mine = update(runs).where(runs.c.id == run_id, runs.c.fence == fence, runs.c.status == "running")
     return connection.execute(mine.values(values)).rowcount == 1
+
+
+def give_up(connection: Connection, run_id: str, fence: int, *, crashed: bool) -> list[Wake]:
+    """running -> queued for one run whose step does not come to an end; returns the wake-ups to send.
+
+    `crashed`: a process that carried nothing else died with it.
+    """
+    values = _taken_back() | SUSPECT | ({"crashes": runs.c.crashes + 1} if crashed else {})
+    mine = update(runs).where(runs.c.id == run_id, runs.c.fence == fence, runs.c.status == "running").values(values)
+    project_id = connection.execute(mine.returning(runs.c.project_id)).scalar()
+    return [] if project_id is None else wakes.take(connection, project_id)
 
 
 def _taken_back() -> dict[str, Any]:

@@ -157,8 +157,10 @@ runs = Table(
     #: Raised by every claim; each write of the claimer carries it.
     columns.count("fence"),
     Column("worker_id", Text),
-    #: Claims since the last checkpoint; past the limit the run is poison.
+    #: Claims since the last checkpoint, one that ran out included; at the second the run is a suspect.
     columns.count("claims"),
+    #: Processes since the last checkpoint that carried nothing but it, and died; past the limit the run is poison.
+    columns.count("crashes"),
     #: What queued it again: answer, timer, children, backoff, lease; None at its first start.
     Column("resumed_by", Text),
     #: Wake-ups sent since it was queued; 0: it waits for a free place in its project.

@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
+from orchestrator.store import runs as moves
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import runs, workers
 
@@ -21,6 +22,23 @@ def beat(connection: Connection, worker_id: str, active: int) -> None:
 
 def leave(connection: Connection, worker_id: str) -> None:
     connection.execute(update(workers).where(workers.c.id == worker_id).values(active=0, stopped_at=now_ms()))
+
+
+def bury(connection: Connection, host: str, pid: int) -> list[str]:
+    """Takes back what a process of this host held that is known to be dead; returns the ids of its runs."""
+    mine = (workers.c.host == host, workers.c.pid == pid, workers.c.stopped_at.is_(None))
+    found = connection.execute(select(workers.c.id).where(*mine).order_by(workers.c.id)).scalars().all()
+    freed: list[str] = []
+    for worker_id in found:
+        freed += moves.release(connection, worker_id, refund=False)
+        leave(connection, worker_id)
+    return freed
+
+
+def seen(connection: Connection, host: str) -> dict[int, int]:
+    """When each process of this host that has not left was last seen, by its number; the latest row of a number."""
+    living = select(workers.c.pid, workers.c.seen_at).where(workers.c.host == host, workers.c.stopped_at.is_(None))
+    return {row.pid: row.seen_at for row in connection.execute(living.order_by(workers.c.started_at))}
 
 
 def idle_slots(connection: Connection) -> int:

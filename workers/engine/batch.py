@@ -127,7 +127,9 @@ class Batch:
         elif self._must_approve(call) and (pending := self._forced(call, about)):
             self._gate(call, SkillResult(False, code="approval_required", pending=pending))
             return
-        result = self.session.tools.registry.invoke(call.name, self._hooks.input(call), about, authority)
+        skill = self.session.tools.registry.find(call.name)
+        with self.session.within(skill.timeout_s if skill else 0):
+            result = self.session.tools.registry.invoke(call.name, self._hooks.input(call), about, authority)
         crashpoints.reached("acted")
         if result.code == "approval_required":
             self._gate(call, result)

@@ -84,7 +84,8 @@ def _walk(session: Session) -> None:
             if session.stopped.is_set():
                 return
             if session.leave.is_set():
-                session.save()
+                if session.moved:
+                    session.save()
                 return
     except RunFailure as failure:
         closing.end(session, failure)

@@ -71,6 +71,8 @@ class Session:
         #: Micro-USD spent so far; a lower bound once a price was unknown.
         self.spent_micro = record.cost_micro
         self.cost_incomplete = record.cost_incomplete
+        #: When each call under way has to be over, on the monotonic clock.
+        self._due: dict[object, float] = {}
         self.become(agent)
 
         self.node_id: str | None = record.node_id
@@ -123,6 +125,11 @@ class Session:
         self.tools = Toolset(agent, self.services, kind=self.record.kind)
         #: What listens to each event of the run; most agents have none.
         self.hooks = by_event(agent.hooks)
+
+    @property
+    def fence(self) -> int:
+        """What every write of this execution carries."""
+        return self.record.fence
 
     @property
     def is_child(self) -> bool:
@@ -289,6 +296,20 @@ class Session:
                 self._number(pending)
             self.fanned_out = tuple(self.services.journal.save(pending))
             self.pending = self._fresh()
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Around a call that has to be over within so many seconds."""
+        key = object()
+        self._due[key] = time.monotonic() + seconds
+        try:
+            yield
+        finally:
+            del self._due[key]
+
+    def overdue(self, slack_s: float) -> bool:
+        """Whether a call is still under way so many seconds after it had to be over: its thread may never come back."""
+        return any(time.monotonic() > due + slack_s for due in tuple(self._due.values()))
 
     def shared_budgets(self) -> list[tuple[str, dict[str, Json]]]:
         """Budgets this run shares, its own first: (run id, budget)."""

@@ -41,7 +41,8 @@ def ask(session: Session, request: Request, *, aside: str | None = None) -> Repl
     if park is not None:
         raise Held(park)
     crashpoints.reached("asking")
-    reply = client.generate(request)
+    with session.within(session.services.model_timeout_s):
+        reply = client.generate(request)
     crashpoints.reached("heard")
     if aside is None:
         session.turns += 1

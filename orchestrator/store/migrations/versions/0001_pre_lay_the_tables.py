@@ -224,6 +224,7 @@ def upgrade() -> None:
         sa.Column("fence", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("worker_id", sa.Text(), nullable=True),
         sa.Column("claims", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("crashes", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("resumed_by", sa.Text(), nullable=True),
         sa.Column("wakes", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
