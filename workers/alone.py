@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds between signs of life of such a process, and between looks of its worker.
 LOOK_S = 0.25
+#: Seconds such a process may take until its first sign of life: the first of a worker waits for all the imports.
+BEGIN_S = 60
 #: Processes of this kind one worker has at once, at least.
 PLACES = 4
 #: What such a process says when its run got past the step.
@@ -107,7 +109,7 @@ class Cells:
         process: Any = self._context.Process(target=_live, args=(claim.run_id, claim.fence, says), daemon=True)  # type: ignore[attr-defined]
         process.start()
         says.close()
-        heard = time.monotonic()
+        silent_at = time.monotonic() + BEGIN_S
         try:
             while True:
                 if wait([hears], LOOK_S):
@@ -117,8 +119,8 @@ class Cells:
                         return None
                     if word:
                         return word
-                    heard = time.monotonic()
-                if suspect.stopped.is_set() or time.monotonic() - heard > self._settings.limits.stuck_s:
+                    silent_at = time.monotonic() + self._settings.limits.stuck_s
+                if suspect.stopped.is_set() or time.monotonic() > silent_at:
                     return None
         finally:
             process.kill()

@@ -22,7 +22,7 @@ QUICK = {
     "LIMITS__LEASE_S": "2",
     "LIMITS__RENEW_S": "0.5",
     "LIMITS__CLOCK_TICK_S": "0.2",
-    "LIMITS__STUCK_S": "2",
+    "LIMITS__STUCK_S": "4",
     "GRACE_S": "5",
 }
 
