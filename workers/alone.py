@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from orchestrator import crashpoints, queue
 from orchestrator.journal import Journal
-from orchestrator.records import Checkpoint, Wake
+from orchestrator.records import Checkpoint, RepairRecord, Wake
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import loading, runs
 from orchestrator.store.database import Database, get_database
@@ -53,6 +53,8 @@ class Held(Protocol):
 
     def overdue(self, slack_s: float) -> bool: ...
 
+    def hear(self, repairs: Iterable[RepairRecord]) -> None: ...
+
 
 class Suspect:
     """A run that is carried by a process of its own; its worker renews the lease."""
@@ -68,6 +70,9 @@ class Suspect:
     def overdue(self, slack_s: float) -> bool:
         """Never: its process is watched by other means."""
         return False
+
+    def hear(self, repairs: Iterable[RepairRecord]) -> None:
+        """Leaves them to whoever loads the run next."""
 
 
 class Cells:

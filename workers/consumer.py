@@ -24,12 +24,13 @@ log = logging.getLogger(__name__)
 IGNORED = 3
 
 
-class Consumer(CeleryConsumer):  # type: ignore[misc]
+class Consumer(CeleryConsumer):
     """One that nonsense in the queue does not end."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.connection_errors = (*self.connection_errors, ValueError, TypeError, KeyError, AttributeError)
+        known: tuple[type[BaseException], ...] = self.connection_errors  # type: ignore[has-type]
+        self.connection_errors = (*known, ValueError, TypeError, KeyError, AttributeError)
 
 
 class Ears:

@@ -40,8 +40,12 @@ def advance(project_id: str, **labels: Any) -> int:
     """Sends what the project's rows have ready, and runs answered actions that no run waits for."""
     with bound(project_id=project_id, **labels):
         mine = runtime()
-        sent = queue.send(mine.settings, mine.database.write(lambda c: wakes.take(c, project_id)))
-        return sent + actions.perform(mine, project_id)
+        try:
+            sent = queue.send(mine.settings, mine.database.write(lambda c: wakes.take(c, project_id)))
+            return sent + actions.perform(mine, project_id)
+        except Exception:  # of no project, or with the database gone: the rows stand, and the clock looks again
+            log.exception("project %s was not advanced", project_id)
+            return 0
 
 
 def _fan_out(job: Task[..., str], run_id: str, labels: dict[str, Any], children: tuple[Wake, ...]) -> None:
