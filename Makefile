@@ -5,7 +5,7 @@ RUN = $(VENV)/.ready
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test test-crash test-faults quick test-parked bench lint types format pictures lock lock-check clean
+.PHONY: help run up test test-crash test-faults quick test-parked bench lint types format pictures skill-pages lock lock-check clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,9 @@ format: $(DEV) ## Put the code in shape
 
 pictures: $(RUN) ## Draw the pictures of docs/graphs.md anew
 	@$(BIN)/python docs/draw.py
+
+skill-pages: $(RUN) ## Write the reference of the skills (docs/skills) anew
+	@$(BIN)/python docs/skill_pages.py
 
 lock: ## Write the lock files anew (ARGS=--upgrade moves the pins; needs uv)
 	@deploy/lock $(ARGS)

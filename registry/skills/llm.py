@@ -54,6 +54,7 @@ class Generated(Model):
     title="Ask a language model",
     timeout_s=120,
     effect="idempotent",
+    rate="llm",
     needs=("llm",),
     cost_bearing=True,
 )
@@ -116,6 +117,7 @@ class StructuredAnswer(Model):
     title="Ask for structured data",
     timeout_s=120,
     effect="idempotent",
+    rate="llm",
     needs=("llm",),
     cost_bearing=True,
 )
