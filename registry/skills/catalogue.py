@@ -18,6 +18,7 @@ def catalogue() -> list[Skill]:
         llm,
         memory,
         scaffold,
+        scene3d,
         scheduling,
         web,
     )
@@ -34,6 +35,7 @@ def catalogue() -> list[Skill]:
         llm,
         memory,
         scaffold,
+        scene3d,
         scheduling,
         web,
     )

@@ -1,4 +1,4 @@
-"""code.scaffold_react_node: a project of files, whole or not at all, in which every text stays a text (spec: skills 7.11)."""
+"""code.scaffold_react_node: a project whole or not at all, in which every text stays a text (spec: skills 7.11)."""
 
 import html.parser
 import json
@@ -108,13 +108,13 @@ def test_every_text_stays_a_text_in_the_language_it_lands_in(desk: Desk) -> None
     assert tags.count("script") == 1
     for path in desk.files():
         text = desk.read(path)
-        assert "<script>alert" not in text, path
-        assert "49" not in text or "7*7" in text, "no template in a text is run"
+        assert path.endswith("package.json") or "<script>alert" not in text, path
+        assert "49" not in text, "no template in a text is run"
         if path.endswith((".js", ".jsx")):
             for line in text.splitlines():
                 assert "boom()" not in line or '"' in line.split("boom()")[0], (path, line)
     readme = desk.read("demo-app/README.md")
-    assert ("\\<script\\>" in readme and "{{ 7" not in readme.replace("\\", "")) or "\\{\\{" in readme
+    assert "\\<script\\>" in readme and "\\{\\{ 7" in readme
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="reads JavaScript with Node")
@@ -140,7 +140,7 @@ def test_a_value_without_a_filter_never_gets_into_a_file(tmp_path: Path, monkeyp
     try:
         with pytest.raises(TypeError, match="without a filter"):
             rendering.render("bad", title="x")
-        with pytest.raises(Exception, match="nothing"):
+        with pytest.raises(Exception, match="Undefined"):
             rendering.render("undefined")
     finally:
         rendering._environment.cache_clear()

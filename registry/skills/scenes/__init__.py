@@ -1,0 +1,1 @@
+"""Scenes: from objects as written to meshes, and the files that hold them."""
