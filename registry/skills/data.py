@@ -6,7 +6,6 @@ from pydantic import Field, StringConstraints, field_validator
 
 from registry.base import Json, Model
 from registry.skills.context import SkillContext
-from registry.skills.mathematics.evaluate import RESERVED, evaluate
 from registry.skills.mathematics.values import Kind
 from registry.skills.skill import Skill, skill
 
@@ -27,6 +26,8 @@ class Evaluate(Model):
     @field_validator("variables")
     @classmethod
     def _free_names(cls, variables: dict[str, int | float]) -> dict[str, int | float]:
+        from registry.skills.mathematics.evaluate import RESERVED
+
         taken = sorted(RESERVED.intersection(variables))
         if taken:
             raise ValueError(f"{taken[0]} names a constant, a function or an operator; choose another name")
@@ -51,6 +52,8 @@ def math_evaluate(arguments: Evaluate, context: SkillContext) -> Evaluated:
     name = value assigns. At most 1,000 characters and 1 second. It has no strings, units, equations to solve, user
     functions, random numbers, dates, or access to files and the network.
     """
+    from registry.skills.mathematics.evaluate import evaluate  # its libraries cost more than all other skills
+
     answer = evaluate(arguments.expression, arguments.variables, precision=arguments.precision, check=context.check)
     return Evaluated(result=answer.result, value=answer.value, type=answer.type)
 

@@ -10,11 +10,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 from registry.base import Model
 from registry.errors import SkillError
 from registry.skills.context import SkillContext, Workspace
-from registry.skills.documents import outline
 from registry.skills.documents.blocks import Document, Heading, Span, count_words, headings
 from registry.skills.documents.characters import cleaned, warnings_of
-from registry.skills.documents.frontmatter import front_matter
-from registry.skills.documents.markdown import judged, parse
 from registry.skills.documents.naming import DocxPath, MarkdownPath, PdfPath, default_path
 from registry.skills.skill import Effect, Skill, skill
 from registry.text import one_line
@@ -139,6 +136,10 @@ def write_markdown(given: WriteMarkdown, context: SkillContext) -> WrittenMarkdo
     if context.workspace is None:
         return WrittenMarkdown(path=path, wired=False, note=NOT_WIRED)
     _refuse_taken(context.workspace, path, given)
+    from registry.skills.documents import outline
+    from registry.skills.documents.frontmatter import front_matter
+    from registry.skills.documents.markdown import parse
+
     title, text = cleaned(given.title), cleaned(given.markdown)
     document = parse(text, context.check)
     if document.has_title:
@@ -174,6 +175,7 @@ def write_docx(given: WriteDocx, context: SkillContext) -> WrittenDocx:
     _refuse_taken(context.workspace, path, given)
     # Half a second of imports, which nobody who writes no Word file should pay.
     from registry.skills.documents import docx, images
+    from registry.skills.documents.markdown import judged, parse
 
     document = judged(parse(given.markdown, context.check))
     title = cleaned(given.title)
@@ -211,6 +213,7 @@ def write_pdf(given: WritePdf, context: SkillContext) -> WrittenPdf:
         return WrittenPdf(path=path, wired=False, note=NOT_WIRED)
     _refuse_taken(context.workspace, path, given)
     from registry.skills.documents import images, pdf
+    from registry.skills.documents.markdown import judged, parse
 
     document = judged(parse(given.markdown, context.check))
     title = cleaned(given.title)

@@ -1,6 +1,8 @@
 """docs/skills: a page a skill, made from the code, and the counts the catalogue keeps (spec: skills 1)."""
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,3 +50,16 @@ def test_what_is_not_catalogued_is_not_documented(skill: Any) -> None:
     assert skill.documented == (skill.catalogued and not skill.name.startswith("studio."))
     assert skill.description and skill.title
     assert skill.output is not None, "a skill of the catalogue has a model of its output"
+
+
+def test_the_catalogue_and_its_schemas_load_nothing_heavy() -> None:
+    program = (
+        "import sys; from registry.skills import catalogue; "
+        "[skill.definition() for skill in catalogue.build()]; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    heavy = {
+        *("lark", "mpmath", "markdown_it", "jsonschema", "yaml", "re2", "lxml", "docx", "reportlab", "sqlalchemy"),
+        *("httpx2", "httpcore2", "trafilatura", "pypdf", "idna", "openai", "trimesh", "numpy", "PIL", "cryptography"),
+    }
+    assert not heavy & set(done.stdout.split())
