@@ -4,10 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
+
 from orchestrator import connections
 from orchestrator.producer import submit
 from orchestrator.settings import Settings
 from orchestrator.signals import answer
+from orchestrator.store.database import get_database
+from orchestrator.store.tables import messages
 from tests.integration.web.pages import PAGES
 from tests.projects import Watched, start, task
 from tests.traps import Exchange, TrapSite, serving
@@ -68,6 +72,10 @@ def test_reading_asks_nobody_acting_asks_once_and_secrets_stay_inside(
             ("web.research", None),
             ("http.json", None),
         ]
+        with get_database(settings).read() as connection:
+            query = select(messages.c.body).where(messages.c.run_id == project.runs[0].id).order_by(messages.c.number)
+            heard = [body for body in connection.execute(query).scalars() if body["role"] == "tool"]
+        assert [body["outside"] > 0 for body in heard] == [True] * 6, "a model reads all of this as data"
         assert PAGES[0].fact in " ".join(results[1]["output"]["content"].split())
         (placed,) = [asked for asked in site.requests if asked.path == "/order"]
         assert (placed.headers["authorization"], json.loads(placed.body)) == ("Bearer hunter2hunter2", {"n": 1})

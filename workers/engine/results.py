@@ -96,9 +96,20 @@ def message(session: Session, entry: dict[str, Json], *, warning: str | None = N
     value = entry["result"]
     text = value if isinstance(value, str) else compact(value)
     body: dict[str, Json] = {"role": "tool", "toolCallId": entry["id"], "name": entry["name"]}
-    body["content"] = _clipped(session, entry["id"], text) + (WARNING + warning if warning else "")
+    shown = _clipped(session, entry["id"], text)
+    body["content"] = shown + (WARNING + warning if warning else "")
+    if _outside(session, entry):
+        body["outside"] = len(shown)  # characters that are fenced as data for the model; ours follow them
     # A call a person refused is no error, and it did not happen either.
     return body | {flag: True for flag in ("isError", "denied") if entry.get(flag)}
+
+
+def _outside(session: Session, entry: dict[str, Json]) -> bool:
+    """Whether others wrote it: a page, a mail, an API, and their errors quote them too."""
+    skill = session.tools.registry.find(entry["name"])
+    value = entry["result"]
+    told = isinstance(value, dict) and value.get("untrusted") is True
+    return told or (skill is not None and skill.open_world and not entry.get("denied"))
 
 
 def _clipped(session: Session, call_id: str, text: str) -> str:
