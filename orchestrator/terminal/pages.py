@@ -72,7 +72,8 @@ def print_skills(found: Sequence[View]) -> None:
     """A line a skill."""
     table = _table("name", "does", "operations", "effect")
     for skill in found:
-        table.add_row(skill["name"], skill["title"], ", ".join(skill["operations"]) or "none", skill["effect"])
+        title = skill["title"] if skill.get("wired", True) else f"{skill['title']} (not set up)"
+        table.add_row(skill["name"], title, ", ".join(skill["operations"]) or "none", skill["effect"])
     console().print(table if found else "no skills are registered")
 
 
@@ -84,7 +85,8 @@ def print_skill(skill: View) -> None:
     out.print()
     asks = "always: it acts outside Officina" if skill["worldActing"] else "as the agent's permissions say"
     facts = [("operations", ", ".join(skill["operations"]) or "none"), ("effect", skill["effect"])]
-    out.print(_grid([*facts, ("seconds", f"{skill['timeoutS']:g}"), ("asks", asks)]))
+    here = "yes" if skill.get("wired", True) else "no: a call says that nothing happened, and what is missing"
+    out.print(_grid([*facts, ("seconds", f"{skill['timeoutS']:g}"), ("asks", asks), ("set up here", here)]))
     for name in ("inputSchema", "outputSchema"):
         _section(out, name.removesuffix("Schema"), _schema(skill[name]))
 

@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from registry import masking
 from registry.base import Json, Model
 from registry.connections import ConnectionName, HttpConnection
-from registry.errors import SkillError
+from registry.errors import Detail, SkillError
 from registry.jsontext import JsonFault, compact, has_lone_surrogate, parse
 from registry.skills.context import SkillContext
 from registry.skills.network import Incoming, Outgoing
@@ -218,7 +218,8 @@ def http_json(given: HttpJson, context: SkillContext) -> HttpData:
     if not answer.ok:
         said = masking.mask_text(answer.body.decode("utf-8", "replace")[:500])
         again = f"; its answer begins: {said}" if said else ""
-        raise SkillError("remote_error", f"{answer.url.host} answered {answer.status}{again}")
+        words = f"{answer.url.host} answered {answer.status}{again}"
+        raise SkillError("remote_error", words, details=[Detail("status", str(answer.status))])
     return HttpData(
         status=answer.status,
         data=None if answer.status == 204 else _data(answer),

@@ -77,8 +77,12 @@ class Skill:
     def effect_of(self, checked: Any) -> Effect:
         return self.effect(checked) if callable(self.effect) else self.effect
 
-    def definition(self) -> dict[str, Json]:
-        """SkillDef of the HTTP surface and `officina skills --json`."""
+    def definition(self, *, wired: bool = True) -> dict[str, Json]:
+        """SkillDef of the HTTP surface and `officina skills --json`.
+
+        Args:
+            wired: whether everything it needs is here; else it answers that nothing happened.
+        """
         return {
             "name": self.name,
             "wireName": self.wire_name,
@@ -94,6 +98,7 @@ class Skill:
             "costBearing": self.cost_bearing,
             "openWorld": self.open_world,
             "timeoutS": self.timeout_s,
+            "wired": wired,
         }
 
 

@@ -19,6 +19,8 @@ from tests.traps import serving
 def test_skills_are_listed_shown_and_called(officina: Run) -> None:
     found = {skill["name"]: skill for skill in json.loads(officina("skills", "--json").stdout)}
     assert found["math.evaluate"]["wireName"] == "math__evaluate"
+    assert found["math.evaluate"]["wired"] is True
+    assert [found[name]["wired"] for name in ("web.search", "email.send", "llm.generate")] == [False] * 3
     assert "math.evaluate" in officina("skills").stdout
     assert "expression" in officina("skills", "show", "math__evaluate").stdout
 
@@ -204,3 +206,17 @@ def test_a_signal_is_raised_from_outside(officina: Run, settings: Settings) -> N
     ended = officina("skills", "invoke", "signal.raise", "--input", '{"title": "Look here"}')
     assert ended.returncode == 0 and invoked(ended)["output"]["wired"] is True
     assert "Look here" in officina("signals").stdout
+
+
+def test_what_is_set_up_is_said_to_be(officina: Run) -> None:
+    telegram = '{"kind": "telegram", "chatId": 7, "token": "123456:hunter2hunter2"}'
+    assert officina("connections", "set", "default", "--input", telegram).returncode == 0
+    there = {
+        "OFFICINA_SEARCH": '[{"kind": "searxng", "url": "http://127.0.0.1:8888"}]',
+        "OFFICINA_STAND_IN": "true",
+    }
+    found = {skill["name"]: skill["wired"] for skill in json.loads(officina("skills", "--json", **there).stdout)}
+    wired = ("web.search", "web.research", "llm.generate", "telegram.send", "web.fetch")
+    assert [found[name] for name in wired] == [True] * 5
+    assert found["email.send"] is False
+    assert "no: a call says" in officina("skills", "show", "email.send").stdout

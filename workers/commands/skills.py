@@ -34,15 +34,19 @@ def list_skills(
     """List the skills of this release."""
     if context.invoked_subcommand is not None:
         return
+    from orchestrator.settings import get_settings
+    from orchestrator.wiring import unwired
     from registry.skills import catalogue
 
     found = list(catalogue.build())
+    missing = unwired(get_settings(), found)
+    definitions = [skill.definition(wired=skill.name not in missing) for skill in found]
     if as_json:
-        say_json([skill.definition() for skill in found])
+        say_json(definitions)
         return
     from orchestrator.terminal.pages import print_skills
 
-    print_skills([skill.definition() for skill in found])
+    print_skills(definitions)
 
 
 @app.command()
@@ -51,7 +55,11 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="The definition as JSON.")] = False,
 ) -> None:
     """One skill: what it does, takes and gives."""
-    definition = _found(name).definition()
+    from orchestrator.settings import get_settings
+    from orchestrator.wiring import unwired
+
+    found = _found(name)
+    definition = found.definition(wired=not unwired(get_settings(), [found]))
     if as_json:
         say_json(definition)
         return

@@ -3,7 +3,7 @@
 from typing import Final
 
 from registry import masking
-from registry.errors import SkillError
+from registry.errors import Detail, SkillError
 from registry.skills.context import SkillContext
 from registry.skills.network import MIB, Incoming, Network, Outgoing
 from registry.skills.pages import Form, Page
@@ -115,7 +115,9 @@ def _failed(answer: Incoming) -> SkillError:
     said = " ".join(answer.body[: 8 * QUOTED].decode("utf-8", "replace").split())[:QUOTED]
     again = f": {masking.mask_text(said)}" if said else ""
     words = f"{answer.url.host} answered {answer.status}{again}"
-    return SkillError("remote_error", words, retryable=answer.status >= 500)
+    return SkillError(
+        "remote_error", words, retryable=answer.status >= 500, details=[Detail("status", str(answer.status))]
+    )
 
 
 def _clean(text: str) -> str:
