@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 #: Seconds after which a call under way learns that its run was cancelled or taken over.
-LOOK_S = 1.0
+LOOK_S = 0.5
 
 
 class Runtime:
