@@ -133,6 +133,28 @@ class Limits(GraphLimits):
         return self
 
 
+class ImageModel(Section):
+    """Who makes pictures: an OpenAI-compatible images endpoint."""
+
+    name: str
+    """Model name as the API knows it."""
+    base_url: str = "https://api.openai.com/v1"
+    """Its base URL; it is reached through the guard of the network, as everything is that skills ask."""
+    key: SecretStr | None = None
+    """Key of its API; none: `model_api_key`."""
+    price: Decimal | None = Field(None, ge=0)
+    """USD for one picture; none: unknown."""
+    takes_seed: bool = False
+    """Whether it takes a number that makes another picture of the same prompt."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _web(cls, url: str) -> str:
+        if not _WEB.fullmatch(url):
+            raise ValueError("base_url is no http or https URL")
+        return url.rstrip("/")
+
+
 class SearchProvider(Section):
     """Someone who answers searches."""
 
@@ -229,6 +251,11 @@ class Settings(BaseSettings):
     """Key of stored secrets (several, parted by commas: the first encrypts); none: one of its own in `home`."""
     net_allow: str = ""
     """For tests: `host:port` pairs, parted by commas, that skills may reach though they are private."""
+
+    images: ImageModel | None = None
+    """Who makes pictures: `OFFICINA_IMAGES__NAME=...`; none: `image.generate` makes none."""
+    image_placeholder: bool = False
+    """Let a card with the prompt stand for a picture where nobody makes any; it says what it is."""
 
     search: tuple[SearchProvider, ...] = ()
     """Search providers as a JSON list, the first that answers wins: `[{"kind": "searxng", "url": "..."}]`."""

@@ -97,6 +97,10 @@ def ports(settings: Settings, skills: SkillRegistry, name: str, folder: Path) ->
 
         made["net"] = net = guard_for(settings)
         made["web"] = web_for(settings, net)
+    if "images" in needs:
+        from workers.models.painting import PlainPainter
+
+        made["images"] = PlainPainter(settings, made["net"])
     if "llm" in needs:
         from workers.models.asking import PlainModel
 

@@ -36,6 +36,7 @@ from workers.carrying import Carried, Carrier
 from workers.engine.services import Services
 from workers.engine.targets import Target
 from workers.models.choose import client_for
+from workers.models.painting import PlainPainter
 from workers.net.wiring import guard_for
 from workers.sandbox.process import find_sandbox
 from workers.sandbox.workspace import JailedWorkspace
@@ -228,6 +229,7 @@ def services(settings: Settings) -> Services:
         connections=ports.connections,
         schedules=ports.schedules,
         meter=ports.meter,
+        painter=PlainPainter(settings, net),
         studio=ports.studio,
         check=checker.run,
         check_definition=checker.definition,

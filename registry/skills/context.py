@@ -17,7 +17,7 @@ from registry.permissions import Policy
 from registry.skills.metering import Meter
 from registry.skills.network import Network
 from registry.skills.pages import Web
-from registry.skills.ports import Llm, Memories, Schedules, Studio
+from registry.skills.ports import Images, Llm, Memories, Schedules, Studio
 
 if TYPE_CHECKING:  # its models are built at import, and only calls that use a connection need them
     from registry.connections import Connections
@@ -277,6 +277,7 @@ class SkillContext:
     schedules: Schedules | None = None
     studio: Studio | None = None
     llm: Llm | None = None
+    images: Images | None = None
     net: Network | None = None
     web: Web | None = None
     connections: "Connections | None" = None

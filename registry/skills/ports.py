@@ -183,3 +183,46 @@ class Llm(Protocol):
             SkillError: `budget_exceeded`, `rate_limited`, `remote_error`, `timeout`, `cancelled`.
         """
         ...
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Pictures somebody wants."""
+
+    prompt: str
+    #: `1024x1024` ...
+    size: str
+    count: int
+    #: A number for another picture of the same prompt, where the provider takes one.
+    variant: int | None = None
+    timeout_s: float = 120
+    cancelled: Callable[[], bool] = field(default=lambda: False)
+
+
+@dataclass(frozen=True)
+class Painted:
+    """Pictures as a provider made them: bytes of whatever kind, not looked at yet."""
+
+    pictures: tuple[bytes, ...]
+    provider: str
+    model: str
+    revised_prompt: str | None
+    #: Micro-USD; None: nobody knows the price.
+    cost_micro: int | None
+
+
+class Images(Protocol):
+    """Someone who makes pictures, with the caller's money behind it."""
+
+    @property
+    def placeholder(self) -> bool:
+        """Whether a card with the prompt may stand for a picture where nobody makes any."""
+        ...
+
+    def paint(self, caller: "Caller", wanted: Wanted) -> Painted | None:
+        """The pictures, their cost booked; None: nobody makes pictures here.
+
+        Raises:
+            SkillError: `budget_exceeded`, `rate_limited`, `remote_error`, `invalid_output`, what the network says.
+        """
+        ...

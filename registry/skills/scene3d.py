@@ -235,6 +235,8 @@ def _of_prompt(given: CreateScene, context: SkillContext) -> tuple[list[SceneObj
     repairs: list[tuple[str, str]] = []
     costs: list[int | None] = []
     for _ in range(MODEL_TRIES):
+        if context.meter is not None:
+            context.meter.admit("llm", context.caller.owner_id)
         said = context.llm.ask(
             context.caller,
             Ask(

@@ -12,7 +12,7 @@ from registry.skills.registry import Checked
 from workers.engine import budget
 from workers.engine.calls import Call
 from workers.engine.control import QueueKeys
-from workers.engine.inner import RunModel
+from workers.engine.inner import RunModel, RunPainter
 from workers.engine.session import Session
 from workers.engine.toolhooks import ToolHooks
 
@@ -49,6 +49,7 @@ def of_call(
         policy=session.policy,
         allowed=allowed,
         llm=RunModel(session, call.id),
+        images=RunPainter(session, call.id),
         control=QueueKeys(session),
         roster=_Roster(session),
         rehearsal=record.rehearsal,

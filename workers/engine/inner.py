@@ -1,11 +1,11 @@
-"""Model calls that skills make inside of a run: with its hooks, money and trace, and without using up a turn."""
+"""What skills ask of models inside of a run: with its hooks, money and trace, and without using up a turn."""
 
 import itertools
 
 from registry.base import Json
 from registry.errors import SkillError
 from registry.skills.context import Caller
-from registry.skills.ports import Ask, Said
+from registry.skills.ports import Ask, Painted, Said, Wanted
 from workers.engine import hooks, money, thinking
 from workers.engine.session import Session
 from workers.models import asking
@@ -66,3 +66,32 @@ class RunModel:
         effects = hooks.fire(self._session, "PreModelCall", named, model=named, tools=[], **facts)
         if effects.block is not None:
             raise SkillError("blocked", f"a hook refused the model call: {effects.block}")
+
+
+class RunPainter:
+    """The `Images` port of one call of a run."""
+
+    def __init__(self, session: Session, call_id: str) -> None:
+        self._session = session
+        self._painter = session.services.painter
+        self._key = f"{session.steps}:{call_id}:images"
+
+    @property
+    def placeholder(self) -> bool:
+        return self._painter is not None and self._painter.placeholder
+
+    def paint(self, caller: Caller, wanted: Wanted) -> Painted | None:
+        """See `Images`. What it costs at most is reserved before, what it cost is booked with the next write."""
+        if self._painter is None:
+            return None
+        painted = None
+        money.hold(self._session, self._key, self._painter.worst_micro(wanted))
+        try:
+            painted = self._painter.paint(caller, wanted)
+        finally:
+            if painted is None:
+                money.let_go(self._session, self._key)
+        if painted is not None:
+            with self._session.lock:
+                money.settle(self._session, self._key, painted.cost_micro)
+        return painted

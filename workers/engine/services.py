@@ -19,6 +19,7 @@ from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Skill
 from workers.engine.targets import Target
 from workers.models.model import ModelClient
+from workers.models.painting import Painter
 
 
 def _nothing(_run: RunRecord) -> None:
@@ -41,6 +42,8 @@ class Services:
     memory: Memories | None = None
     schedules: Schedules | None = None
     studio: Studio | None = None
+    #: Who makes pictures, and what they cost at most.
+    painter: Painter | None = None
     #: Everything that goes out; None: no skill and no hook reaches a host.
     net: Network | None = None
     web: Web | None = None

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-_FOLDER: Final = Path(__file__).parent / "fonts"
+FOLDER: Final = Path(__file__).parent / "fonts"
 TEXT, CODE = "DejaVuSans", "DejaVuSansMono"
 _CUTS: Final = (TEXT, f"{TEXT}-Bold", f"{TEXT}-Oblique", f"{TEXT}-BoldOblique", CODE)
 #: What stands where the font has nothing.
@@ -24,7 +24,7 @@ def load() -> Mapping[str, frozenset[int]]:
 
     found: dict[str, frozenset[int]] = {}
     for name in _CUTS:
-        font: Any = TTFont(name, str(_FOLDER / f"{name}.ttf"))
+        font: Any = TTFont(name, str(FOLDER / f"{name}.ttf"))
         pdfmetrics.registerFont(font)
         found[name] = frozenset(font.face.charToGlyph)
     pdfmetrics.registerFontFamily(TEXT, *_CUTS[:4])

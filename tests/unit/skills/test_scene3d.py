@@ -305,5 +305,5 @@ def test_without_a_model_or_a_workspace_nothing_is_claimed(tmp_path: Path) -> No
 
 def test_the_triangles_that_are_told_are_those_that_are_built() -> None:
     for kind, triangles in meshes.TRIANGLES.items():
-        one = SceneObject(kind=kind, size=[1.0, 2.0] if kind == "capsule" else 1.0)  # type: ignore[arg-type]
+        one = SceneObject(kind=kind, size={"capsule": [1.0, 2.0], "torus": [2.0, 1.0]}.get(kind, 1.0))  # type: ignore[arg-type]
         assert len(meshes._solid(one).faces) == triangles, kind
