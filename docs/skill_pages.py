@@ -20,6 +20,7 @@ _OF_PORT = {
     "sandbox": ("sandbox_unavailable",),
     "connections": ("not_allowed", "remote_error", "network_error"),
     "llm": ("remote_error", "budget_exceeded", "invalid_output"),
+    "images": ("remote_error", "budget_exceeded", "invalid_output"),
     "memory": ("quota",),
     "signals": ("quota",),
     "schedules": ("quota",),

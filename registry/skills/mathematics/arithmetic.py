@@ -1,12 +1,13 @@
 """Numbers added, multiplied and compared: exactly while they are rational, else with twenty digits to spare.
 
-Every call has an mpmath context of its own, because the working precision of the global one is shared by all threads.
+Every thread has an mpmath context of its own, because the working precision of the global one is shared by all threads;
+one for each call would cost more than most of what is calculated.
 """
 
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
-from threading import Lock
+from threading import Lock, local
 from typing import Any, Final
 
 from mpmath import MPContext
@@ -34,6 +35,7 @@ _DIGITS_PER_BIT: Final = 0.30103
 _GUARD: Final = 10
 #: mpmath keeps the digits of pi, ln 2 and the like in memos that two threads may tear: value first, precision after.
 _MEMOS: Final = Lock()
+_OWN: Final = local()
 
 
 class Arithmetic:
@@ -59,8 +61,10 @@ class Arithmetic:
 
     @cached_property
     def _mp(self) -> Any:
-        """Made for the first number that is not rational: it takes longer than any sum."""
-        context = MPContext()
+        """Asked for with the first number that is not rational; no two calls of a thread are under way at once."""
+        context = getattr(_OWN, "context", None)
+        if context is None:
+            context = _OWN.context = MPContext()
         context.dps = self.digits
         return context
 
