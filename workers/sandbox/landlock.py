@@ -56,11 +56,12 @@ class Landlock:
                 scratch=scratch,
                 uid=uid,
                 others_of_user=0 if uid is not None else threads_of_user(),
-                landlock=self._rules({*program.trees, *python.trees}),
-                seccomp=seccomp.filter_for(self._refusals(same_user=uid is None)),
+                landlock=self.rules({*program.trees, *python.trees}),
+                seccomp=seccomp.filter_for(self.refusals(same_user=uid is None)),
             )
 
-    def _rules(self, trees: set[str]) -> dict[str, Json]:
+    def rules(self, trees: set[str]) -> dict[str, Json]:
+        """What `kernel.landlock` takes: the system's folders and these trees to be read, devices that hold nothing."""
         all_rights = (1 << _FILE_RIGHTS[min(self.abi, 5)]) - 1
         see = _EXECUTE | _READ_FILE | _READ_FOLDER
         paths = dict.fromkeys([*SYSTEM, *ETC, *sorted(trees)], see)
@@ -75,7 +76,7 @@ class Landlock:
             "scratchRights": all_rights & ~(_MAKE_CHARACTER | _MAKE_SOCKET | _MAKE_BLOCK),
         }
 
-    def _refusals(self, *, same_user: bool) -> list[seccomp.Refuse]:
+    def refusals(self, *, same_user: bool) -> list[seccomp.Refuse]:
         return [
             *seccomp.SHARED,
             *(seccomp.SAME_USER if same_user else []),

@@ -1,7 +1,8 @@
 """The process that opens documents from outside: a file that crashes, loops or swells takes this down, nothing else.
 
 Speaks over the socket it got as standard input: a length and a JSON head, then the document; the answer the same way.
-Ends with its parent, and by the limits below when nobody is left to end it. Run as `python -I -m workers.web.child`.
+Ends with its parent, and by the limits below when nobody is left to end it. Where the kernel can, it reads libraries
+only, writes nothing and opens no socket. Run as `python -I -m workers.web.child ORDERS`.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ CPU_S: Final = 120
 def main() -> None:
     """Opens documents until the other side hangs up."""
     _limit()
+    confine(json.loads(sys.argv[1]))
     channel = socket.socket(fileno=0)
     while True:
         frame = receive(channel, FRAME.size)
@@ -59,6 +61,21 @@ def _open(head: dict[str, Any], body: bytes) -> dict[str, Any]:
         return {"broken": "it nests too deep"}
     except Exception as error:
         return {"broken": f"{type(error).__name__}"}
+
+
+def confine(orders: dict[str, Any]) -> None:
+    """Gives up files and network for good.
+
+    Args:
+        orders: `landlock` rules and a `seccomp` filter in hex; empty where this machine has neither.
+    """
+    if not orders:
+        return
+    from workers.sandbox.inside import kernel
+
+    kernel.no_new_privileges()
+    kernel.landlock(orders["landlock"], "/nonexistent")
+    kernel.seccomp(bytes.fromhex(orders["seccomp"]))
 
 
 def _limit() -> None:

@@ -6,11 +6,16 @@ import os
 import socket
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
+import registry
+import workers
 from registry.errors import SkillError
 from workers.web.child import FRAME
 
@@ -24,13 +29,33 @@ MAX_ANSWER: Final = 64 * 1024 * 1024
 LOOK_S: Final = 0.25
 
 
+@lru_cache(maxsize=1)
+def orders() -> dict[str, Any]:
+    """What a child gives up before it opens anything: all but its libraries; empty where the kernel offers nothing."""
+    if sys.platform != "linux":
+        return {}
+    from workers.sandbox import landlock, seccomp
+
+    abi = landlock.version()
+    if abi == 0:
+        return {}
+    wall = landlock.Landlock(abi)
+    # Never the folder of a checkout as a whole: the home of a stack may lie in it.
+    packages = {str(Path(str(module.__file__)).resolve().parent) for module in (registry, workers)}
+    libraries = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return {
+        "landlock": wall.rules(packages | {os.path.realpath(path) for path in libraries}),
+        "seccomp": seccomp.filter_for(wall.refusals(same_user=True)).hex(),
+    }
+
+
 class _Child:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         environment = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "workers.web.child"],
+                [sys.executable, "-I", "-m", "workers.web.child", json.dumps(orders())],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

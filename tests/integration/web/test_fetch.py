@@ -4,6 +4,8 @@ import gzip
 import io
 import json
 import signal
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -259,7 +261,7 @@ class TestTraps:
     def test_a_document_that_is_never_done_is_left_and_the_next_one_read(self, call: Call, site: TrapSite) -> None:
         site.page("/", PAGES[0].html)
         fetched(call, site.url())
-        (waiting, *_) = opener._pool.idle
+        waiting = opener._pool.idle[-1]  # the one that is taken next
         waiting.process.send_signal(signal.SIGSTOP)  # as one that loops
         result = call("web.fetch", given={"url": site.url()}, time_left=1.0)
         assert (result.code, result.retryable) == ("timeout", True)
@@ -274,6 +276,25 @@ class TestTraps:
             child.process.kill()
             child.process.wait()
         fetched(call, site.url())
+
+    @pytest.mark.parametrize(
+        "deed",
+        [
+            "open('/etc/passwd')",
+            "open('/tmp/officina-was-here', 'w')",
+            "__import__('socket').socket()",
+            "__import__('os').listdir('/home')",
+            "__import__('os').kill(__import__('os').getppid(), 0)",
+        ],
+    )
+    def test_a_reader_that_is_taken_over_reaches_nothing(self, deed: str) -> None:
+        orders = opener.orders()
+        if not orders:
+            pytest.skip("this kernel offers no Landlock")
+        program = f"import json, sys; from workers.web.child import confine; confine(json.loads(sys.argv[1])); {deed}"
+        words = [sys.executable, "-I", "-c", program, json.dumps(orders)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+        assert done.returncode == 1 and "PermissionError" in done.stderr, done.stderr
 
     def test_a_reader_ends_with_its_parent(self) -> None:
         child = opener._Child()

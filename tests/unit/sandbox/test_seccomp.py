@@ -139,6 +139,6 @@ def test_conditions_hold_together_or_not_at_all(first: int, mask: int, value: in
     [(1, True, True, True), (3, True, True, False), (6, True, False, False), (1, False, False, True)],
 )
 def test_the_filter_fills_the_gaps_of_older_landlocks(abi: int, same_user: bool, kill: bool, truncate: bool) -> None:
-    rules = Landlock(abi)._refusals(same_user=same_user)
+    rules = Landlock(abi).refusals(same_user=same_user)
     assert (verdict(rules, "kill", 4711, 9) is not None) == kill
     assert (verdict(rules, "truncate") is not None) == truncate
