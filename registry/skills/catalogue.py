@@ -1,7 +1,14 @@
-"""The catalogue: every skill that ships, in one list."""
+"""The catalogue: every skill that ships, in one list, and those of other packages."""
 
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from registry.errors import WrongUse
 from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Skill
+
+#: Where other packages name their skills.
+GROUP: Final = "officina.skills"
 
 
 def catalogue() -> list[Skill]:
@@ -45,4 +52,43 @@ def catalogue() -> list[Skill]:
 
 
 def build() -> SkillRegistry:
-    return SkillRegistry(catalogue())
+    """The skills of this release, and those of packages that are installed beside it."""
+    own = catalogue()
+    return SkillRegistry([*own, *installed(own)])
+
+
+def installed(own: list[Skill]) -> list[Skill]:
+    """Skills that other packages bring: an entry point of the group `officina.skills` names one, or several in a tuple.
+
+    Raises:
+        WrongUse: an entry point cannot be loaded, is no skill, or takes a name or a group of names that is ours. What
+            is installed has to work: an agent would otherwise miss a tool that its owner believes to be there.
+    """
+    found: list[Skill] = []
+    groups = {skill.name.partition(".")[0] for skill in own}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+        for one in _loaded(point):
+            group = one.name.partition(".")[0]
+            if "." not in one.name or group in groups:
+                words = (
+                    "needs two parts with a dot" if "." not in one.name else f"has to leave the group {group!r} to us"
+                )
+                raise _unfit(point, f"the name {one.name!r} {words}")
+            found.append(one)
+    return found
+
+
+def _loaded(point: EntryPoint) -> list[Skill]:
+    try:
+        value = point.load()
+    except Exception as error:
+        raise _unfit(point, f"{type(error).__name__}: {error}") from error
+    skills = list(value) if isinstance(value, (list, tuple)) else [value]
+    if not skills or not all(isinstance(one, Skill) for one in skills):
+        raise _unfit(point, "it is neither a skill nor a tuple of skills")
+    return skills
+
+
+def _unfit(point: EntryPoint, words: str) -> WrongUse:
+    where = f"the entry point {point.name} = {point.value} of {GROUP}"
+    return WrongUse(f"{where} cannot be used: {words}; mend or uninstall its package", code="skill_package")
