@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from orchestrator.settings import Settings
+from orchestrator.stack.caretaker import Caretaker
 from orchestrator.stack.environment import child_environment
 from orchestrator.stack.flower import Flower
 from orchestrator.stack.processes import Process
@@ -64,6 +65,7 @@ class EmbeddedStack:
         self._flower: Flower | None = None
         self._joined = False
         self._supervisor = _StackSupervisor(say, self._write_file, self._take_over)
+        self._caretaker = Caretaker(lambda: settings)
 
     @property
     def broker_url(self) -> str:
@@ -111,12 +113,14 @@ class EmbeddedStack:
             self._say(f"joining the stack that runs in {self._settings.home}")
 
     def _start_workers(self) -> None:
+        if self._workers:
+            self._caretaker.start()
         for number in range(1, self._workers + 1):
             # Two stacks of one home are two sets of workers: their names must differ.
             name = f"worker-{os.getpid()}-{number}" if self._joined else f"worker-{number}"
-            self._supervisor.add(
-                Part(name, partial(self._worker, name), WORKERS, self._settings.grace_s + LEAVE_S, self._log(name))
-            )
+            grace_s = self._settings.grace_s + LEAVE_S
+            look = (self._caretaker.bury, self._caretaker.is_silent)
+            self._supervisor.add(Part(name, partial(self._worker, name), WORKERS, grace_s, self._log(name), *look))
 
     def _redis_part(self) -> Part:
         return Part("redis", self._redis.start, REDIS, REDIS_GRACE_S, self._log("redis"))
@@ -170,6 +174,7 @@ class EmbeddedStack:
 
     def _close(self) -> None:
         self._supervisor.stop()
+        self._caretaker.stop()
         if str(self._settings.stack.get("pid")) == str(os.getpid()):
             self._file.unlink(missing_ok=True)
         if self._flower:

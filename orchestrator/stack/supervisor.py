@@ -29,6 +29,10 @@ class Part:
     """Seconds it may take to end before it is killed."""
     log: Path | None = None
     """Where it says why it ended; named when it did."""
+    buried: Callable[[int], None] = lambda pid: None
+    """Called with the number of a process that has ended by itself; it must not wait for anything."""
+    silent: Callable[[int], bool] = lambda pid: False
+    """Whether a process that runs shows no life any more: it is killed, and started again."""
 
 
 class Supervisor:
@@ -115,7 +119,11 @@ class Supervisor:
         elif not process.running:
             process.kill()  # what it left behind in its session
             kept.process = None
+            kept.part.buried(process.pid)
             self._wait(kept, f"ended ({process.outcome})")
+        elif kept.part.silent(process.pid):
+            self._say(f"{kept.part.name} shows no sign of life; killing it")
+            process.kill()
         elif now - process.started > HEALTHY_S:
             kept.delay_s = FIRST_DELAY_S
 

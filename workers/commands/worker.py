@@ -36,6 +36,7 @@ def worker(
     """Run a worker on the broker and database that are set, and start it again when it ends."""
     from orchestrator.queue import NoBroker
     from orchestrator.settings import get_settings
+    from orchestrator.stack.caretaker import Caretaker
     from orchestrator.stack.environment import child_environment
     from orchestrator.stack.processes import Process
     from orchestrator.stack.stopping import Stopped, StopSignals
@@ -51,19 +52,26 @@ def worker(
         pool=pool.value if pool else None,
         queues=queues.split(",") if queues else (),
     )
-    supervisor = Supervisor(note)
+    supervisor, caretaker = Supervisor(note), Caretaker(lambda: settings)
     with StopSignals(supervisor.hurry) as signals:
         supervisor.start()
         try:
             environment = child_environment(settings)
-            supervisor.add(
-                Part("worker", lambda: Process(command, env=environment), grace_s=settings.grace_s + LEAVE_S)
+            caretaker.start()
+            part = Part(
+                "worker",
+                lambda: Process(command, env=environment),
+                grace_s=settings.grace_s + LEAVE_S,
+                buried=caretaker.bury,
+                silent=caretaker.is_silent,
             )
+            supervisor.add(part)
             signals.wait()
         except Stopped:
             note("stopping: running steps may finish (once more to stop at once)")
         finally:
             supervisor.stop()
+            caretaker.stop()
 
 
 def worker_command(
