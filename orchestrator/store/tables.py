@@ -262,12 +262,7 @@ calls = Table(
     Column("duration_ms", BigInteger),
     Index("ix_calls_run_id_node_id_step", "run_id", "node_id", "step"),
     # What nobody knows the outcome of, found without looking at all that went well.
-    Index(
-        "ix_calls_unknown",
-        "run_id",
-        sqlite_where=text("outcome = 'unknown'"),
-        postgresql_where=text("outcome = 'unknown'"),
-    ),
+    columns.partial("ix_calls_unknown", "run_id", where="outcome = 'unknown'"),
 )
 
 #: What a person said about a call whose outcome nobody knew: once for each.
