@@ -369,7 +369,10 @@ def test_carry_on_asks_once_about_one_call_and_runs_it_once(play: Stage) -> None
     assert stage.act() == 0
 
     assert len(stage.done) == 1
-    assert [one.execution for one in stage.signals] == ["succeeded"]
+    (asked,) = stage.signals
+    assert (asked.execution, asked.result["ok"]) == ("succeeded", True)
+    (caller,) = stage.callers
+    assert (caller.run_id, caller.call_id, caller.being_id) == (asked.run_id, asked.call_id, None)
 
 
 def test_carry_on_after_a_death_in_the_middle_is_unknown_and_asks_again(play: Stage) -> None:

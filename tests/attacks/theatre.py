@@ -20,6 +20,7 @@ from orchestrator.store import tables as t
 from orchestrator.store.signals import Answered
 from registry.packs import PACKS
 from registry.skills import catalogue
+from registry.skills.context import Caller, SkillContext
 from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Skill
 from tests.unit.engine.stages import Recorder, turn
@@ -50,6 +51,8 @@ class Theatre:
     ) -> None:
         #: What was really done: [skill, input].
         self.done: list[tuple[str, Any]] = []
+        #: For whom it was done.
+        self.callers: list[Caller] = []
         #: Dies in the middle of these.
         self.deadly: set[str] = set()
         #: What a skill that only looks gives back.
@@ -138,7 +141,8 @@ class Theatre:
         if not world and one.name not in ("web.fetch", "web.search"):
             return one
 
-        def act(checked: Any, _context: Any) -> Any:
+        def act(checked: Any, context: SkillContext) -> Any:
+            self.callers.append(context.caller)
             if one.name in self.deadly:
                 self.done.append((one.name, one.input.canonical(checked)))
                 raise Killed

@@ -10,11 +10,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from sqlalchemy import event, func, select
 
+from orchestrator.records import Ending
 from orchestrator.states import RUN_ENDED, TASK_ENDED
-from orchestrator.store import projects, tasks
+from orchestrator.store import endings, projects, runs, tasks
 from orchestrator.store import tables as t
+from orchestrator.store.database import now_ms
 from registry.errors import LeaseStale, Refused
-from tests.contract.store.world import Plan, World, failure, live, together
+from tests.contract.store.world import Plan, World, at, failure, live, together
 
 OUTCOMES = st.sampled_from(["completed", "completed", "completed", "failed"])
 
@@ -154,10 +156,6 @@ def test_trying_again_tells_where_the_task_comes_from(world: World) -> None:
 def test_a_failure_that_may_pass_gives_a_new_root_run_until_the_retries_are_used(world: World) -> None:
     plan = world.plan({"a": [], "b": ["a"]}, retries=1)
     broken = {"code": "model_failed", "message": "no answer"}
-    from orchestrator.records import Ending
-    from orchestrator.store import endings
-    from tests.contract.store.world import at
-
     for attempt in (1, 2):
         claim = world.claimed(plan.run("a"))
         assert world.run(claim.run_id).attempt == attempt
@@ -196,7 +194,6 @@ def test_a_cancel_reaches_everything_and_what_was_spent_stays_spent(world: World
     plan = world.plan({"a": [], "b": ["a"]})
     parent = world.claimed(plan.run("a"))
     first = world.claimed(world.fan_out(parent, 2)[0])
-    from tests.contract.store.world import at
 
     world.write(at(first, cost_micro=40))
 
@@ -250,3 +247,40 @@ def test_a_cancel_and_a_fan_out_in_the_same_moment_never_block_each_other(world:
         assert all(isinstance(r, list | LeaseStale) for r in results[:-1])
     event.remove(world.database.engine, "handle_error", note)
     assert not blocked
+
+
+def test_a_task_that_is_tried_again_waits_as_a_row_longer_each_time(world: World) -> None:
+    plan = world.plan(retries=3)
+    waits = []
+    for attempt in (1, 2, 3):
+        claim = world.claimed(plan.run("a"))
+        before = world.all(select(now_ms()))[0][0]
+        ending = Ending("failed", error=failure("model_failed"), backoff_ms=1_000)
+        world.database.write(lambda c, claim=claim, ending=ending: endings.end(c, at(claim, ending=ending)))
+
+        run = world.run(plan.run("a"))
+        assert (run.status, run.waiting_on, run.worker_id, run.attempt) == ("waiting", "backoff", None, attempt + 1)
+        assert plan.status("a") == "waiting"
+        assert world.claim(run.id) is None, "its time has not come"
+        waits.append(round((run.due_at - before) / 1_000))
+        world.set(t.runs, run.id, due_at=1)
+        assert world.database.write(lambda c: runs.wake_due(c, 10)) == [run.id]
+
+    assert waits == [1, 2, 4]
+    assert plan.kinds("task.status")[-1]["reason"] == "tried again after model_failed, in 4 s"
+    world.end(world.claimed(plan.run("a")))
+    assert plan.row.status == "completed"
+
+
+def test_a_wait_between_two_tries_has_an_end_and_can_be_cancelled(world: World) -> None:
+    plan = world.plan(retries=5)
+    ending = Ending("failed", error=failure("model_failed"), backoff_ms=10**9)
+    claim = world.claimed(plan.run("a"))
+    world.database.write(lambda c: endings.end(c, at(claim, ending=ending)))
+    waits = world.run(plan.run("a")).due_at - world.all(select(now_ms()))[0][0]
+    assert waits <= endings.MOST_BACKOFF_MS
+
+    world.database.write(lambda c: projects.cancel(c, plan.id, "enough"))
+
+    assert not live(world, plan)
+    assert world.database.write(lambda c: runs.wake_due(c, 10)) == []
