@@ -42,7 +42,7 @@ class Evaluated(Model):
     type: Kind
 
 
-@skill("math.evaluate", title="Evaluate mathematics", timeout_s=1)
+@skill("math.evaluate", title="Evaluate mathematics", timeout_s=1, loads=("registry.skills.mathematics.evaluate",))
 def math_evaluate(arguments: Evaluate, context: SkillContext) -> Evaluated:
     """Evaluates a mathematical expression exactly and returns the result as text and as a number.
     Knows + - * / ^ ! %, mod, comparisons, and or not, lists, complex numbers, pi e tau phi i, and

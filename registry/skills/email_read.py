@@ -79,6 +79,7 @@ class ReadMessages(Model):
     title="Read e-mail",
     operations=("network",),
     timeout_s=20,
+    loads=("registry.skills.mail.imap", "registry.skills.mail.mime", "registry.skills.mail.texts"),
     needs=("connections",),
     open_world=True,
 )

@@ -106,6 +106,7 @@ class SentEmail(Model):
     effect="once",
     rate="email_send",
     timeout_s=30,
+    loads=("registry.skills.mail.smtp", "nh3"),
     needs=("connections", "workspace"),
 )
 def send_email(given: SendEmail, context: SkillContext) -> SentEmail:

@@ -54,7 +54,14 @@ class SearchedFiles(Model):
     note: str | None = None
 
 
-@skill("files.search", title="Search in files", operations=("fs.read",), timeout_s=5, needs=("workspace",))
+@skill(
+    "files.search",
+    title="Search in files",
+    operations=("fs.read",),
+    timeout_s=5,
+    needs=("workspace",),
+    loads=("re2", "pathspec"),
+)
 def search(given: SearchFiles, context: SkillContext) -> SearchedFiles:
     """Finds lines of workspace files that hold `query`, a text or (regex) a pattern in RE2 syntax, which has no
     look-around and no back-references. Gives the first match of each line, by path and line. Matching is line by line.

@@ -132,6 +132,7 @@ class SkillRegistry:
             return SkillResult(True, {"rehearsed": True, "note": "a rehearsal: this call was not carried out"})
         if call.skill.rate and context.meter:
             context.meter.admit(call.skill.rate, context.caller.owner_id)
+        call.skill.load()
         context.deadline = Deadline(min(call.skill.timeout_s, context.time_left))
         context.check()
         context.begin(call)

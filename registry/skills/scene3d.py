@@ -148,6 +148,7 @@ class CreatedScene(Model):
     "scene3d.create",
     title="Create a 3D scene",
     timeout_s=20,
+    loads=("registry.skills.scenes.export", "registry.skills.scenes.meshes"),
     operations=("fs.write",),
     effect="idempotent",
     needs=("workspace", "llm"),

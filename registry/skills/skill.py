@@ -8,6 +8,8 @@ The function gets its checked input and a context that carries who is calling, h
 needs. It returns its output model, or raises `SkillError` with a code of the catalogue (spec: skills 3).
 """
 
+import contextlib
+import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterable
@@ -54,6 +56,8 @@ class Skill:
     cost_bearing: bool = False
     #: Its output is text from outside: `untrusted`, fenced as data for the model.
     open_world: bool = False
+    #: Modules it imports at its first call: before its time begins, for a slow disk is not the call's fault.
+    loads: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not (DOTTED.match(self.name) or PLAIN.match(self.name)) or "__" in self.name or len(self.name) > 60:
@@ -69,6 +73,12 @@ class Skill:
     @property
     def world_acting(self) -> bool:
         return not callable(self.operations) and "world" in self.operations
+
+    def load(self) -> None:
+        """Imports what its calls need; what is not installed is left for the call to name."""
+        for module in self.loads:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module)
 
     def operations_of(self, checked: Any) -> list[str]:
         found = self.operations(checked) if callable(self.operations) else self.operations
@@ -115,6 +125,7 @@ def skill(
     documented: bool = True,
     cost_bearing: bool = False,
     open_world: bool = False,
+    loads: Iterable[str] = (),
 ) -> Callable[[Callable[[Any, SkillContext], Any]], Skill]:
     """Makes a `Skill` of a function: models from its annotations, the description from its docstring."""
 
@@ -137,6 +148,7 @@ def skill(
             documented=documented,
             cost_bearing=cost_bearing,
             open_world=open_world,
+            loads=tuple(loads),
         )
 
     return decorate
