@@ -32,6 +32,9 @@ class NoBroker(OfficinaError):
 
 def configuration(settings: Settings) -> dict[str, Any]:
     """Celery's settings; every process of one installation must use the same."""
+    from orchestrator import transport
+
+    transport.install()
     redis = settings.redis
     return {
         "broker_url": settings.broker,
@@ -53,7 +56,8 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "worker_disable_prefetch": settings.worker_pool == "prefork",
         "worker_hijack_root_logger": False,
         "worker_send_task_events": settings.monitor,
-        "task_send_sent_event": settings.monitor,
+        # A second message for each wake-up, of which a monitor shows nothing that it does not have from the worker.
+        "task_send_sent_event": False,
         "worker_eta_task_limit": 100,
         "worker_cancel_long_running_tasks_on_connection_loss": False,
         "broker_connection_retry_on_startup": True,

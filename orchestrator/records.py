@@ -225,6 +225,10 @@ class Checkpoint:
     #: Whose trace and desk are told; the rows are found by the run.
     trace_id: str = ""
     owner_id: str = "local"
+    #: Whether the run is known to have a parent: children that end together share a transaction.
+    child: bool = False
+    #: Whether the run may have questions on the desk, which its end takes away.
+    asked: bool = True
     #: Number of this checkpoint row; None: a small write in the middle of a node, without a row of its own.
     number: int | None = None
     node_id: str | None = None

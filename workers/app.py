@@ -12,4 +12,5 @@ app.conf.update(configuration(get_settings()))
 app.conf.imports = ("workers.jobs",)
 app.conf.worker_consumer = "workers.consumer:Consumer"
 app.steps["worker"].add(bootsteps.Clockwork)
+app.steps["consumer"].add(bootsteps.Parcels)
 setup_logging.connect(logs.configure, weak=False)

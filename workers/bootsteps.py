@@ -1,9 +1,10 @@
-"""The clock inside the worker, and an orderly leave.
+"""The clock inside the worker, events for monitors in parcels, and an orderly leave.
 
 On SIGTERM: claim nothing more, let steps finish, give the leases back, then leave at once: threads of the pool would
 keep a normal exit waiting for ever.
 """
 
+import gc
 import logging
 import os
 import threading
@@ -23,6 +24,28 @@ log = logging.getLogger(__name__)
 RESIGN_S = 5
 
 
+#: Seconds between parcels of events for monitors.
+EVENTS_S = 0.2
+
+
+class Parcels(bootsteps.StartStopStep):
+    """Sends task events a few times a second: a message for each of them costs more than carrying a short run."""
+
+    requires = ("celery.worker.consumer.events:Events",)
+
+    def start(self, consumer: Any) -> None:
+        dispatcher = consumer.event_dispatcher
+        if consumer.hub is None or dispatcher is None:
+            return
+        dispatcher.on_send_buffered, dispatcher.buffer_limit = None, 1_000
+        self._timer = consumer.hub.call_repeatedly(EVENTS_S, dispatcher.flush)
+
+    def stop(self, _consumer: Any) -> None:
+        timer = getattr(self, "_timer", None)
+        if timer is not None:
+            timer.cancel()
+
+
 class Clockwork(bootsteps.StartStopStep):
     """Ticks in a thread of its own while the worker lives."""
 
@@ -40,6 +63,8 @@ class Clockwork(bootsteps.StartStopStep):
         mine.retire = lambda reason: self._retire(mine, reason)
         listens = QUEUE in parent.app.amqp.queues.consume_from  # else it may well hear nothing
         ears = Ears(mine.settings, mine.database) if listens else None
+        gc.collect()
+        gc.freeze()  # what is loaded by now stays: later collections need not walk all of it each time
         self._thread = threading.Thread(target=self._tick, args=(mine, ears), name="clock", daemon=True)
         self._thread.start()
         worker_shutting_down.connect(lambda **_: self._leave_in_order(mine), weak=False)

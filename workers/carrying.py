@@ -4,13 +4,16 @@ The same for a worker and for `graph run`.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
+
 from orchestrator import crashpoints
-from orchestrator.records import Wake
+from orchestrator.records import RunRecord, Wake
 from orchestrator.store import loading, runs
+from orchestrator.store.committer import Group
 from orchestrator.store.database import Database
 from orchestrator.store.runs import Claim
 from registry.errors import LeaseStale, RunFailure
@@ -26,10 +29,20 @@ Hold = Callable[[Session], AbstractContextManager[None]]
 
 @dataclass(frozen=True)
 class Carried:
-    """What came of a wake-up: a word for the monitor, and the wake-ups of children it made."""
+    """What came of a wake-up: a word for the monitor, and the wake-ups of children that a run made."""
 
     word: str
     children: tuple[Wake, ...] = ()
+    #: The run that made them.
+    parent_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A run that is ours, and what was read of it with others; None: it is read by itself."""
+
+    claim: Claim
+    record: RunRecord | None = None
 
 
 #: Carries a suspect on to its next checkpoint where it can do no harm; None: it proved innocent, and goes on here.
@@ -55,18 +68,33 @@ class Carrier:
         self._hold = hold
         self._alone = alone
         self._lease_ms = round(services.limits.lease_s * 1000)
+        self._claims = Group(self._claim_together)
 
     def carry(self, run_id: str) -> Carried:
         """Claims a run and carries it as far as it goes."""
-        claim = self._database.write(lambda c: runs.claim(c, run_id, self._worker_id, self._lease_ms))
-        if claim is None:
-            return NOTHING
-        crashpoints.reached("claimed")
+        claimed = self.claim(run_id)
+        return NOTHING if claimed is None else self.carry_claimed(claimed)
+
+    def claim(self, run_id: str) -> Claimed | None:
+        """Claims a run, together with those that other threads claim just now; None: it has nothing to do here."""
+        return self._claims.hand_in(run_id)
+
+    def claim_these(self, run_ids: Sequence[str]) -> list[Claimed]:
+        """Claims several runs at once; those that somebody else has are not in it."""
+        return self._claim(lambda c: runs.claim_all(c, run_ids, self._worker_id, self._lease_ms))
+
+    def claim_siblings(self, run_id: str, limit: int) -> list[Claimed]:
+        """Claims children of the same parent that nobody has begun."""
+        return self._claim(lambda c: runs.claim_siblings(c, run_id, limit, self._worker_id, self._lease_ms))
+
+    def carry_claimed(self, claimed: Claimed) -> Carried:
+        """Carries a claimed run as far as it goes."""
+        claim, run_id = claimed.claim, claimed.claim.run_id
         if self._is_poison(claim):
             return Carried(self._poisoned(claim))
         if claim.suspect and self._alone is not None and (done := self._alone(claim)) is not None:
             return done
-        session = self._open(claim)
+        session = self._open(claim, claimed.record)
         if session is None:
             return Carried("failed")
         with self._hold(session):
@@ -74,7 +102,27 @@ class Carrier:
         if session.status == "running" and session.leave.is_set() and not session.stopped.is_set():
             self._database.write(lambda c: runs.release_run(c, run_id, claim.fence))
             return Carried("released")
-        return Carried(session.status, session.fanned_out)
+        return Carried(session.status, session.fanned_out, run_id)
+
+    def _claim_together(self, run_ids: Sequence[str]) -> list[Claimed | Exception | None]:
+        """For threads whose wake-ups came at the same time; of two wake-ups for one run, one finds it."""
+        mine = {one.claim.run_id: one for one in self.claim_these(run_ids)}
+        return [mine.pop(run_id, None) for run_id in run_ids]
+
+    def _claim(self, move: Callable[[Connection], dict[str, Claim]]) -> list[Claimed]:
+        claims = self._database.write(move)
+        for _ in claims:
+            crashpoints.reached("claimed")
+        # What took a worker down may have done so by being read: a suspect is read by itself.
+        sound = {claim.run_id: claim.fence for claim in claims.values() if not claim.suspect}
+        records: dict[str, RunRecord] = {}
+        try:
+            if sound:
+                with self._database.read() as connection:
+                    records = loading.fresh_children(connection, sound)
+        except Exception as error:  # each is read by itself, so that what is wrong with one is no fault of the others
+            log.warning("%d claimed runs could not be read together: %s", len(sound), error)
+        return [Claimed(claim, records.get(run_id)) for run_id, claim in claims.items()]
 
     def _is_poison(self, claim: Claim) -> bool:
         limits = self._services.limits
@@ -84,9 +132,10 @@ class Carrier:
         begun = claim.crashes + 1
         return claim.suspect and (begun >= limits.run_attempts or claim.claims > limits.run_claims)
 
-    def _open(self, claim: Claim) -> Session | None:
-        with self._database.read() as connection:
-            record = loading.load(connection, claim.run_id, claim.fence)
+    def _open(self, claim: Claim, record: RunRecord | None = None) -> Session | None:
+        if record is None:
+            with self._database.read() as connection:
+                record = loading.load(connection, claim.run_id, claim.fence)
         return loop.open_session(record, self._services)
 
     def _poisoned(self, claim: Claim) -> str:

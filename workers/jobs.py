@@ -30,8 +30,8 @@ def run(self: Task[..., str], run_id: str, **labels: Any) -> str:
         except Exception as error:  # a job that raises would break a chord; the row stands, and the clock looks again
             log.exception("run %s was not carried", run_id)
             return f"not carried: {type(error).__name__}"
-        if done.children:
-            _fan_out(self, run_id, labels, done.children)
+        if done.children and done.parent_id is not None:
+            _fan_out(self, done.parent_id, labels, done.children)
         return done.word
 
 
@@ -41,7 +41,7 @@ def advance(project_id: str, **labels: Any) -> int:
     with bound(project_id=project_id, **labels):
         mine = runtime()
         try:
-            sent = queue.send(mine.settings, mine.database.write(lambda c: wakes.take(c, project_id)))
+            sent = queue.send(mine.settings, mine.database.write(lambda c: wakes.advance(c, project_id)))
             return sent + actions.perform(mine, project_id)
         except Exception:  # of no project, or with the database gone: the rows stand, and the clock looks again
             log.exception("project %s was not advanced", project_id)

@@ -33,6 +33,7 @@ from registry.presets import Presets
 from registry.skills import catalogue
 from workers.alone import Cells, Held
 from workers.carrying import Carried, Carrier
+from workers.drain import Drain
 from workers.engine.services import Services
 from workers.engine.targets import Target
 from workers.models.choose import client_for
@@ -81,6 +82,10 @@ class Runtime:
             lambda session: self._holding(session.record.id, session),
             cells.carry if cells else None,
         )
+        # Where processes carry runs, each carries one: nothing follows it without a message.
+        self._drain = Drain(self._carrier, settings, self._room) if shared and settings.drain_ms else None
+        if self._drain is not None and isinstance(self.services.journal, StoreJournal):
+            self.services.journal.pass_on = self._drain.pass_on
         self._stop = threading.Event()
         self._idle = threading.Condition(self._lock)
         about = {"id": self.worker_id, "host": socket.gethostname(), "pid": os.getpid(), "slots": slots}
@@ -95,10 +100,10 @@ class Runtime:
             return self.slots == 0 or len(self._held) < self.slots
 
     def carry(self, run_id: str) -> Carried:
-        """Claims a run and carries it as far as it goes."""
+        """Claims a run and carries it as far as it goes, and after it what else is ready, while that goes fast."""
         if self._stop.is_set():
             return Carried("stopping")
-        return self._carrier.carry(run_id)
+        return self._carrier.carry(run_id) if self._drain is None else self._drain.carry(run_id)
 
     def stop(self, grace_s: float) -> bool:
         """Claims nothing more, lets steps finish, gives every lease back; False when some had to be taken away."""
@@ -130,6 +135,11 @@ class Runtime:
     def stopping(self) -> bool:
         """Whether it takes nothing new."""
         return self._stop.is_set()
+
+    def _room(self) -> int:
+        """Runs it could take beside those it carries; none while it stops."""
+        with self._lock:
+            return 0 if self._stop.is_set() else max(0, self.slots - len(self._held))
 
     @contextmanager
     def _holding(self, run_id: str, held: Held) -> Iterator[None]:

@@ -1,19 +1,19 @@
 """Moves of a run's growing rows: one checkpoint is one transaction, and costs the same however long the history is.
 
 The small run row is updated under its fence; messages, calls, the checkpoint and its events are only appended. Several
-runs of one process may share a transaction (`write` takes a list). Statements per transaction: one update per run, and
-one insert for each kind of row, then one counter and one insert per trace. The checkpoint rows come last, because each
-names the last of its events.
+runs of one process may share a transaction (`write` takes a list). Statements per transaction: the updates of the runs,
+sent together, and one insert for each kind of row, then one counter and one insert per trace. The checkpoint rows come
+last, because each names the last of its events.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from orchestrator.records import UNSET, CallRecord, Checkpoint, Event, Wake
-from orchestrator.store import children, definitions, events, money, repairs, signals
-from orchestrator.store.database import now_ms
+from orchestrator.store import children, definitions, events, money, repairs, signals, wakes
+from orchestrator.store.database import now_ms, together
 from orchestrator.store.sql import upsert
 from orchestrator.store.tables import calls, checkpoints, files, messages, runs, tasks
 from orchestrator.store.wakes import queued, take
@@ -28,23 +28,15 @@ def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int)
 
     One run may be there twice: under the fence it lost, and under the one it was claimed with again.
     """
-    stale: set[tuple[str, int]] = set()
-    good: list[Checkpoint] = []
-    projects: dict[str, str] = {}
     signals.lock_projects(connection, ((c.run_id, c.signals) for c in batch))
     definitions.keep(connection, {c.speaker[2]: c.speaker[3] for c in batch if c.speaker is not None})
-    for checkpoint in sorted(batch, key=lambda c: c.run_id):
-        project_id = move(connection, checkpoint, {"due_at": now_ms() + lease_ms})
-        if project_id is None:
-            stale.add((checkpoint.run_id, checkpoint.fence))
-        else:
-            good.append(checkpoint)
-            projects[checkpoint.run_id] = project_id
+    good, projects = move_all(connection, batch, lambda _: {}, due_at=now_ms() + lease_ms)
     if good:
         append(connection, good)
         lines = {c.run_id: told(connection, c) for c in good}
         seal(connection, good, lines, projects)
-    return stale
+    kept = {(c.run_id, c.fence) for c in good}
+    return {(c.run_id, c.fence) for c in batch} - kept
 
 
 def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
@@ -58,9 +50,10 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     """
     waits = checkpoint.park
     assert waits is not None
-    signals.lock_projects(connection, [(checkpoint.run_id, checkpoint.signals)])
-    task = _task_of(connection, checkpoint.run_id)
-    if task is not None:  # lock order: task before run
+    run = _whose(connection, checkpoint.run_id)
+    wakes.lock_places(connection, run.project_id)  # lock order: project, task, run; the run's place becomes free
+    task = run.task_id if run.kind == "root" else None  # a child's moves do not move its task
+    if task is not None:
         connection.execute(select(tasks.c.id).where(tasks.c.id == task).with_for_update(key_share=True))
     until = None if waits.due_in_ms is None else now_ms() + waits.due_in_ms
     rest = {"status": waits.status, "waiting_on": waits.waiting_on, "due_at": until, "worker_id": None} | CLEARED
@@ -88,6 +81,46 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
 
 def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any]) -> str | None:
     """Updates the run row under its fence; gives its project, or None when it is not this worker's any more."""
+    statement = (
+        update(runs)
+        .where(runs.c.id == checkpoint.run_id, runs.c.fence == checkpoint.fence, runs.c.status == "running")
+        .values(_moved(checkpoint) | _spent(checkpoint.cost_micro) | values)
+        .returning(runs.c.project_id)
+    )
+    return connection.execute(statement).scalar_one_or_none()
+
+
+def move_all(
+    connection: Connection, batch: Sequence[Checkpoint], values: Callable[[Checkpoint], dict[str, Any]], **shared: Any
+) -> tuple[list[Checkpoint], dict[str, str]]:
+    """The same for several runs: those checkpoints whose fence holds, by run, and the projects of their runs.
+
+    The rows are locked first and in one order, which also tells whose they are; then all updates go out together.
+
+    Args:
+        values: columns of a checkpoint's run, beside those every checkpoint writes.
+        shared: columns that are SQL expressions, the same for every run.
+    """
+    if len(batch) == 1:
+        project_id = move(connection, batch[0], values(batch[0]) | shared)
+        return ([], {}) if project_id is None else (list(batch), {batch[0].run_id: project_id})
+    query = select(runs.c.id, runs.c.fence, runs.c.project_id).where(
+        runs.c.id.in_([c.run_id for c in batch]), runs.c.status == "running"
+    )
+    held = connection.execute(query.order_by(runs.c.id).with_for_update(key_share=True)).all()
+    projects = {row.id: row.project_id for row in held}
+    fences = {row.id: row.fence for row in held}
+    good = sorted((c for c in batch if fences.get(c.run_id) == c.fence), key=lambda c: c.run_id)
+    rows = [_moved(c) | values(c) | {"held": c.run_id, "spent": c.cost_micro} for c in good]
+    # One statement has one set of columns: those of whole checkpoints, of small writes, of handoffs.
+    for columns in sorted({tuple(row) for row in rows}):
+        statement = update(runs).where(runs.c.id == bindparam("held")).values(shared | _spent(bindparam("spent")))
+        connection.execute(statement, [row for row in rows if tuple(row) == columns])
+    return good, projects
+
+
+def _moved(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What a checkpoint writes to its run's row."""
     changed: dict[str, Any] = {
         "steps": checkpoint.steps,
         "tokens": checkpoint.tokens,
@@ -99,32 +132,29 @@ def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any])
     }
     if checkpoint.number is not None:
         changed |= {"checkpoint": checkpoint.number, "node_id": checkpoint.node_id, "resumed_by": None} | CLEARED
-    if checkpoint.cost_micro:
-        changed["cost_micro"] = runs.c.cost_micro + checkpoint.cost_micro
     if checkpoint.cost_incomplete:
         changed["cost_incomplete"] = True
     if checkpoint.speaker is not None:
         agent_id, name, digest, _ = checkpoint.speaker
         changed |= {"agent_id": agent_id, "agent_name": name, "definition_digest": digest}
-    statement = (
-        update(runs)
-        .where(runs.c.id == checkpoint.run_id, runs.c.fence == checkpoint.fence, runs.c.status == "running")
-        .values(changed | values)
-        .returning(runs.c.project_id)
-    )
-    return connection.execute(statement).scalar_one_or_none()
+    return changed
+
+
+def _spent(cost_micro: Any) -> dict[str, Any]:
+    return {"cost_micro": runs.c.cost_micro + cost_micro}
 
 
 def append(connection: Connection, batch: Sequence[Checkpoint]) -> None:
     """Appends everything of these checkpoints but their events and their own rows."""
-    if rows := [
-        {"run_id": c.run_id, "number": m.number, "history": m.history, "body": m.body}
-        for c in batch
-        for m in c.messages
-    ]:
-        connection.execute(insert(messages), rows)
-    if rows := [_call_row(c.run_id, call) for c in batch for call in c.calls]:
-        upsert(connection, calls, rows)
+    with together(connection):
+        if rows := [
+            {"run_id": c.run_id, "number": m.number, "history": m.history, "body": m.body}
+            for c in batch
+            for m in c.messages
+        ]:
+            connection.execute(insert(messages), rows)
+        if rows := [_call_row(c.run_id, call) for c in batch for call in c.calls]:
+            upsert(connection, calls, rows)
     for checkpoint in batch:
         _signals(connection, checkpoint)
         _files(connection, checkpoint)
@@ -149,13 +179,15 @@ def seal(
     for run_id, new in lines.items():
         if new:
             by_trace.setdefault(projects[run_id], []).extend(new)
-    ends = {trace_id: events.append(connection, trace_id, by_trace[trace_id]) for trace_id in sorted(by_trace)}
+    ends = {trace_id: events.number(connection, trace_id, by_trace[trace_id]) for trace_id in sorted(by_trace)}
     rows = []
     for c in numbered:
         told = lines.get(c.run_id)
         rows.append(_checkpoint_row(c) | {"event_seq": told[-1].seq if told else ends[projects[c.run_id]]})
-    if rows:
-        connection.execute(insert(checkpoints).values(at=now_ms()), rows)
+    with together(connection):
+        events.store(connection, by_trace)
+        if rows:
+            connection.execute(insert(checkpoints).values(at=now_ms()), rows)
 
 
 def told(connection: Connection, checkpoint: Checkpoint) -> list[Event]:
@@ -246,10 +278,10 @@ def _checkpoint_row(c: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _task_of(connection: Connection, run_id: str) -> str | None:
-    """The task whose root run this is; a child's moves do not move its task."""
-    query = select(runs.c.task_id).where(runs.c.id == run_id, runs.c.kind == "root")
-    return connection.execute(query).scalar()
+def _whose(connection: Connection, run_id: str) -> Row[Any]:
+    query = select(runs.c.project_id, runs.c.task_id, runs.c.kind).where(runs.c.id == run_id)
+    found: Row[Any] = connection.execute(query).one()  # type: ignore[assignment]
+    return found
 
 
 def _task_moved(connection: Connection, task_id: str, status: str) -> list[Event]:

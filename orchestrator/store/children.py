@@ -3,12 +3,13 @@
 Rows decide when the parent goes on; chords and messages only make it sooner. Lock order: the parent before its child.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
 
-from orchestrator.records import UNSET, ChildRecord, Ending, Event, Fanout
+from orchestrator.records import UNSET, ChildRecord, Event, Fanout
 from orchestrator.states import RUN_ENDED
 from orchestrator.store import beginnings, definitions, effects, money, signals, wakes
 from orchestrator.store.database import now_ms
@@ -78,28 +79,39 @@ def none_open(connection: Connection, parent_id: str) -> bool:
     return bool(connection.execute(select(runs.c.open_children).where(runs.c.id == parent_id)).scalar_one() <= 0)
 
 
-def lock_parent(connection: Connection, parent_id: str) -> None:
-    connection.execute(select(runs.c.id).where(runs.c.id == parent_id).with_for_update(key_share=True))
+def lock_parents(connection: Connection, parent_ids: Iterable[str]) -> None:
+    query = select(runs.c.id).where(runs.c.id.in_(sorted(parent_ids))).order_by(runs.c.id)
+    connection.execute(query.with_for_update(key_share=True))
 
 
-def ended(connection: Connection, parent_id: str, child_id: str, ending: Ending) -> None:
-    """One child less: adds its cost to the parent, lets the next of a sequence begin, queues the parent after the last.
+@dataclass(frozen=True)
+class Brought:
+    """What a parent takes over from a child that has ended."""
 
-    The parent row is locked already.
+    #: The parent's step that made it.
+    step: int
+    cost_micro: int
+    cost_incomplete: bool
+
+
+def counted_down(connection: Connection, parent_id: str, gone: Sequence[Brought]) -> bool:
+    """So many children less: adds their cost to the parent, lets the next of a sequence begin, queues the parent after
+    the last; whether one of these became `queued`. The parent row is locked already.
     """
-    child = connection.execute(select(runs).where(runs.c.id == child_id)).one()
-    connection.execute(update(runs).where(runs.c.id == child_id).values(result=ending.result))
-    values = {"open_children": runs.c.open_children - 1, "cost_micro": runs.c.cost_micro + child.cost_micro}
-    if child.cost_incomplete:
+    values: dict[str, Any] = {
+        "open_children": runs.c.open_children - len(gone),
+        "cost_micro": runs.c.cost_micro + sum(child.cost_micro for child in gone),
+    }
+    if any(child.cost_incomplete for child in gone):
         values["cost_incomplete"] = True
     counts = connection.execute(
         update(runs).where(runs.c.id == parent_id).values(values).returning(runs.c.open_children, runs.c.sequential)
     ).one()
     if counts.open_children <= 0:
         waiting = (runs.c.status == "waiting") & (runs.c.waiting_on == "children")
-        connection.execute(update(runs).where(runs.c.id == parent_id, waiting).values(wakes.queued("children")))
-    elif counts.sequential:
-        _next(connection, parent_id, child.parent_step)
+        queued = update(runs).where(runs.c.id == parent_id, waiting).values(wakes.queued("children"))
+        return connection.execute(queued).rowcount > 0
+    return bool(counts.sequential) and _next(connection, parent_id, gone[0].step)
 
 
 def cancel(connection: Connection, parent_id: str, run_ids: Sequence[str]) -> list[Event]:
@@ -136,14 +148,14 @@ def _pay(connection: Connection, parent_id: str, gone: Sequence[Row[Any]]) -> No
         connection.execute(update(runs).where(runs.c.id == parent_id).values(values))
 
 
-def _next(connection: Connection, parent_id: str, step: int) -> None:
-    """The first child of a sequence that waits for its turn becomes `queued`."""
+def _next(connection: Connection, parent_id: str, step: int) -> bool:
+    """The first child of a sequence that waits for its turn becomes `queued`; False: there is none."""
     waiting = select(func.min(runs.c.position)).where(
         runs.c.parent_id == parent_id, runs.c.parent_step == step, runs.c.waiting_on == "turn"
     )
     here = (runs.c.parent_id == parent_id) & (runs.c.parent_step == step)
     mine = update(runs).where(here, runs.c.waiting_on == "turn", runs.c.position == waiting.scalar_subquery())
-    connection.execute(mine.values(wakes.queued(None)))
+    return connection.execute(mine.values(wakes.queued(None))).rowcount > 0
 
 
 def _is_open(child: ChildRecord) -> bool:

@@ -96,14 +96,19 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that only looks.
+        """A connection that only looks. On SQLite it sees the rows of one moment; on Postgres each statement sees what
+        is committed when it begins, as it would in a transaction there, which is therefore spared.
 
         Raises:
             Unavailable: the database does not answer.
         """
         try:
-            with self.engine.connect() as connection, connection.begin():
-                yield connection
+            with self.engine.connect() as connection:
+                if not self.sqlite:
+                    yield connection.execution_options(isolation_level="AUTOCOMMIT")
+                    return
+                with connection.begin():
+                    yield connection
         except DBAPIError as error:
             if _passing(error):
                 raise Unavailable(f"the database does not answer: {error.orig}") from error
@@ -146,6 +151,8 @@ class Database:
 
 
 def _postgres_engine(url: Any, idle_ms: int) -> Engine:
+    from psycopg.pq import TransactionStatus
+
     engine = create_engine(
         url,
         pool_size=POOL_SIZE,
@@ -156,6 +163,9 @@ def _postgres_engine(url: Any, idle_ms: int) -> Engine:
             "options": f"-c statement_timeout=30000 -c idle_in_transaction_session_timeout={idle_ms}",
         },
     )
+
+    # Rows of one kind go as one statement of many VALUES; psycopg's `executemany` would send a statement for each.
+    engine.dialect.use_insertmanyvalues_wo_returning = True
 
     @event.listens_for(engine, "checkin")
     def _checkin(_connection: object, record: Any) -> None:
@@ -171,7 +181,35 @@ def _postgres_engine(url: Any, idle_ms: int) -> Engine:
         except engine.dialect.loaded_dbapi.Error as error:
             raise InvalidatePoolError("the connection was lost while it lay idle") from error
 
+    @event.listens_for(engine, "do_execute")
+    def _execute(cursor: Any, statement: str, parameters: Any, _context: object) -> bool:
+        # The first statement of a transaction takes its BEGIN along, which would be a round trip of its own.
+        connection = cursor.connection
+        if connection.autocommit or connection.info.transaction_status != TransactionStatus.IDLE:
+            return False
+        with connection.pipeline():
+            cursor.execute(statement, parameters)
+        return True
+
     return engine
+
+
+@contextmanager
+def together(connection: Connection) -> Iterator[None]:
+    """What is executed inside gives no rows, and goes out in one round trip where the database can do that; an error
+    of one of the statements may come as late as the end."""
+    if connection.dialect.name != "postgresql":
+        yield
+        return
+    driver: Any = connection.connection.driver_connection
+    errors: Any = connection.dialect.loaded_dbapi.Error
+    try:
+        with driver.pipeline():
+            yield
+    except errors as error:  # as SQLAlchemy would have told it
+        raise DBAPIError.instance(
+            "statements sent together", None, error, errors, connection_invalidated=driver.closed
+        ) from error
 
 
 def sqlite_engine(url: URL, **pool: Any) -> Engine:

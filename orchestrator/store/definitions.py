@@ -1,5 +1,6 @@
 """Moves of `definitions`: written once under their digest, never changed."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 
 from sqlalchemy import Connection, select
@@ -8,6 +9,11 @@ from orchestrator.store.sql import insert_or_ignore
 from orchestrator.store.tables import definitions
 from registry.base import Json
 
+#: Definitions this process remembers: what a digest stands for is the same for ever, and in every database.
+REMEMBERED = 256
+
+_known: OrderedDict[str, dict[str, Json]] = OrderedDict()
+
 
 def keep(connection: Connection, bodies: Mapping[str, dict[str, Json]]) -> None:
     """Stores definitions by digest."""
@@ -15,5 +21,11 @@ def keep(connection: Connection, bodies: Mapping[str, dict[str, Json]]) -> None:
 
 
 def get(connection: Connection, digest: str) -> dict[str, Json]:
-    found = connection.execute(select(definitions.c.body).where(definitions.c.digest == digest)).scalar_one()
-    return dict(found)
+    """The definition behind a digest, shared by all that ask: it is read, never written to."""
+    found = _known.get(digest)
+    if found is None:
+        found = dict(connection.execute(select(definitions.c.body).where(definitions.c.digest == digest)).scalar_one())
+        _known[digest] = found
+        while len(_known) > REMEMBERED:
+            _known.popitem(last=False)
+    return found

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, func, select, update
 
 from orchestrator.records import Checkpoint, Ending, Event, Wake
 from orchestrator.states import PROJECT_ENDED
-from orchestrator.store import checkpoints, children, effects, money, plans, runs, signals, wakes
+from orchestrator.store import checkpoints, joins, money, plans, runs, signals, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import dependencies, projects, tasks
 from orchestrator.store.tables import runs as runs_table
@@ -19,6 +19,7 @@ from registry.errors import LeaseStale
 RETRYABLE = frozenset({"model_failed", "loop_detected", "empty_output"})
 #: Milliseconds between two root runs of a task at most; the wait doubles with each attempt.
 MOST_BACKOFF_MS = 300_000
+LOST = "the run was taken over or cancelled before it could end"
 
 
 def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
@@ -35,7 +36,10 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
         )
     ).one()
     if found.parent_id is not None:
-        return _end_child(connection, checkpoint, found, ending)
+        ((_, ready),) = joins.end(connection, [checkpoint])
+        if ready is None:
+            raise LeaseStale(LOST)
+        return ready
     project = connection.execute(
         select(projects).where(projects.c.id == found.project_id).with_for_update(key_share=True)
     ).one()
@@ -44,11 +48,11 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
         task = connection.execute(
             select(tasks).where(tasks.c.id == found.task_id).with_for_update(key_share=True)
         ).one()
-    if not checkpoints.move(connection, checkpoint, _ended(ending)):
-        raise LeaseStale("the run was taken over or cancelled before it could end")
+    if not checkpoints.move(connection, checkpoint, joins.ended(ending) | {"ended_at": now_ms()}):
+        raise LeaseStale(LOST)
     checkpoints.append(connection, [checkpoint])
     money.release(connection, [checkpoint.run_id])
-    lines = _left_open(connection, checkpoint) + signals.close_of_run(connection, [checkpoint.run_id])
+    lines = joins.left_open(connection, checkpoint) + signals.close_of_run(connection, [checkpoint.run_id])
     if task is not None and project.status not in PROJECT_ENDED:
         lines += _close(connection, project, task, checkpoint, ending)
     elif found.kind == "plan" and project.status not in PROJECT_ENDED:
@@ -57,38 +61,6 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     ready = wakes.take(connection, project.id) if project.status not in PROJECT_ENDED else []
     checkpoints.seal(connection, [checkpoint], {checkpoint.run_id: lines}, {checkpoint.run_id: found.project_id})
     return ready
-
-
-def _end_child(connection: Connection, checkpoint: Checkpoint, found: Row[Any], ending: Ending) -> list[Wake]:
-    """A child ends: its parent is locked first, counted down, and queued after the last one."""
-    children.lock_parent(connection, found.parent_id)
-    if not checkpoints.move(connection, checkpoint, _ended(ending)):
-        raise LeaseStale("the run was taken over or cancelled before it could end")
-    checkpoints.append(connection, [checkpoint])
-    money.release(connection, [checkpoint.run_id])
-    lines = _left_open(connection, checkpoint)
-    children.ended(connection, found.parent_id, checkpoint.run_id, ending)
-    ready = wakes.take(connection, found.project_id)
-    checkpoints.seal(connection, [checkpoint], {checkpoint.run_id: lines}, {checkpoint.run_id: found.project_id})
-    return ready
-
-
-def _left_open(connection: Connection, checkpoint: Checkpoint) -> list[Event]:
-    """The lines of the last checkpoint; before them those of calls that a run without success left in the middle."""
-    completed = checkpoint.ending is not None and checkpoint.ending.status == "completed"
-    gone = [] if completed else effects.give_up(connection, [checkpoint.run_id])
-    return gone + checkpoints.told(connection, checkpoint)
-
-
-def _ended(ending: Ending) -> dict[str, Any]:
-    return {
-        "status": ending.status,
-        "waiting_on": None,
-        "due_at": None,
-        "worker_id": None,
-        "error": ending.error,
-        "ended_at": now_ms(),
-    }
 
 
 def _close(

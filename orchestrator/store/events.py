@@ -1,6 +1,6 @@
 """Moves of `events` and `traces`: a trace only grows, and its numbers have no gaps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -21,16 +21,28 @@ def append(connection: Connection, trace_id: str, lines: Sequence[Event]) -> int
     Call it last in a transaction, before nothing but rows that need its numbers: the counter is the one row every run
     of a project shares, and it is held until the commit.
     """
+    end = number(connection, trace_id, lines)
+    store(connection, {trace_id: lines})
+    return end
+
+
+def number(connection: Connection, trace_id: str, lines: Sequence[Event]) -> int:
+    """Numbers the lines, which `store` then writes; returns the last number."""
     if not lines:
         return last(connection, trace_id)
     for line in lines:  # the one door to every trace: what looks like a secret stays outside
         line.data = mask(line.data)
     taken = update(traces).where(traces.c.id == trace_id).values(seq=traces.c.seq + len(lines)).returning(traces.c.seq)
     end = connection.execute(taken).scalar_one()
-    for number, line in enumerate(lines, end - len(lines) + 1):
-        line.seq = number
-    connection.execute(insert(events), [_row(trace_id, line) for line in lines])
+    for seq, line in enumerate(lines, end - len(lines) + 1):
+        line.seq = seq
     return int(end)
+
+
+def store(connection: Connection, lines: Mapping[str, Sequence[Event]]) -> None:
+    """Writes numbered lines, by the traces they belong to."""
+    if rows := [_row(trace_id, line) for trace_id, some in lines.items() for line in some]:
+        connection.execute(insert(events), rows)
 
 
 def last(connection: Connection, trace_id: str) -> int:

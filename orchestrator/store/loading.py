@@ -1,5 +1,11 @@
-"""Reads a claimed run back as it stood after its last checkpoint: the one place that pays for a long history."""
+"""Reads a claimed run back as it stood after its last checkpoint: the one place that pays for a long history.
 
+Children that have not begun have none: any number of them is read with the same few queries.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
@@ -14,6 +20,66 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
     row = connection.execute(select(runs).where(runs.c.id == run_id)).one()
     project = connection.execute(select(projects).where(projects.c.id == row.project_id)).one()
     task = connection.execute(select(tasks).where(tasks.c.id == row.task_id)).one() if row.task_id else None
+    record = _record(connection, row, fence, project, task)
+    if row.parent_id is not None:
+        record.ancestors, record.shared = _ancestors(connection, row.parent_id)
+    first = row.checkpoint == 0 and row.parent_id is None
+    if first and task is not None:
+        record.input = briefing.brief(connection, project, task)
+    elif first and row.kind == "plan":
+        record.input = briefing.plan(project)
+    else:
+        _restore(connection, record)
+    return record
+
+
+def fresh_children(connection: Connection, fences: Mapping[str, int]) -> dict[str, RunRecord]:
+    """Those of these runs, claimed under these fences, that are children and have not begun."""
+    fresh = (runs.c.id.in_(list(fences)), runs.c.parent_id.is_not(None), runs.c.checkpoint == 0)
+    rows = connection.execute(select(runs).where(*fresh)).all()
+    above = {key: _above(connection, *key) for key in sorted({(row.parent_id, row.parent_step) for row in rows})}
+    found: dict[str, RunRecord] = {}
+    for row in rows:
+        given = above[row.parent_id, row.parent_step]
+        found[row.id] = record = _record(connection, row, fences[row.id], given.project, given.task)
+        record.ancestors, record.shared = list(given.ancestors), list(given.shared)
+    if found:
+        begins = select(checkpoints).where(checkpoints.c.run_id.in_(list(found)), checkpoints.c.number == 0)
+        for begin in connection.execute(begins):
+            _apply(found[begin.run_id], begin)
+    return found
+
+
+@dataclass(frozen=True)
+class _Above:
+    """What the children of one fan-out have in common. None of it changes while their parent waits for them."""
+
+    project: Row[Any]
+    task: Row[Any] | None
+    ancestors: list[Any]
+    shared: list[Any]
+
+
+#: Fan-outs this process remembers.
+REMEMBERED = 64
+_fanouts: OrderedDict[tuple[str, int], _Above] = OrderedDict()
+
+
+def _above(connection: Connection, parent_id: str, step: int) -> _Above:
+    found = _fanouts.get((parent_id, step))
+    if found is None:
+        whose = select(runs.c.project_id, runs.c.task_id).where(runs.c.id == parent_id)
+        project_id, task_id = connection.execute(whose).one()
+        project = connection.execute(select(projects).where(projects.c.id == project_id)).one()
+        task = connection.execute(select(tasks).where(tasks.c.id == task_id)).one() if task_id else None
+        found = _fanouts[parent_id, step] = _Above(project, task, *_ancestors(connection, parent_id))
+        while len(_fanouts) > REMEMBERED:
+            _fanouts.popitem(last=False)
+    return found
+
+
+def _record(connection: Connection, row: Row[Any], fence: int, project: Row[Any], task: Row[Any] | None) -> RunRecord:
+    """What the rows of a run, its project and its task say."""
     record = RunRecord(
         id=row.id,
         fence=fence,
@@ -49,17 +115,9 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
     )
     record.resumed_by = row.resumed_by
     if row.parent_id is not None:
-        record.ancestors, record.shared = _ancestors(connection, row.parent_id)
         record.position = row.position
         if row.kind == "item":
             record.item, record.index = row.item, row.position
-    first = row.checkpoint == 0 and row.parent_id is None
-    if first and task is not None:
-        record.input = briefing.brief(connection, project, task)
-    elif first and row.kind == "plan":
-        record.input = briefing.plan(project)
-    else:
-        _restore(connection, record)
     return record
 
 
@@ -72,21 +130,26 @@ def _restore(connection: Connection, record: RunRecord) -> None:
         .order_by(checkpoints.c.number)
     )
     for row in connection.execute(since):
-        if row.snapshot:
-            record.state = {}
-        record.state.update(row.patch.get("set", {}))
-        for key in row.patch.get("remove", []):
-            record.state.pop(key, None)
-        if row.has_input:
-            record.input = row.input
-        record.resume, record.output, record.output_ref = row.resume, row.output, row.output_ref
-        record.memo = row.memo or {}
+        _apply(record, row)
     history = select(messages).where(messages.c.run_id == record.id).order_by(messages.c.number)
     record.messages = [MessageRecord(m.number, m.history, m.body) for m in connection.execute(history)]
     record.calls = {call.id: call for call in _calls(connection, record)}
     record.signals = signals.of_run(connection, record.id)
     record.children = children.of_step(connection, record.id, record.steps)
     record.repairs = repairs.untold(connection, [record.id]).get(record.id, [])
+
+
+def _apply(record: RunRecord, row: Row[Any]) -> None:
+    """One checkpoint more."""
+    if row.snapshot:
+        record.state = {}
+    record.state.update(row.patch.get("set", {}))
+    for key in row.patch.get("remove", []):
+        record.state.pop(key, None)
+    if row.has_input:
+        record.input = row.input
+    record.resume, record.output, record.output_ref = row.resume, row.output, row.output_ref
+    record.memo = row.memo or {}
 
 
 def _ancestors(

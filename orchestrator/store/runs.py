@@ -1,10 +1,10 @@
 """Moves of `runs`: made queued, claimed under a fence, leased, taken back. Ends stand in `endings`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, case, func, insert, select, update
+from sqlalchemy import Connection, Row, case, exists, func, insert, select, update
 
 from orchestrator.records import Event, Wake
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED
@@ -19,6 +19,13 @@ SUSPECT = {"claims": case((runs.c.claims > 0, runs.c.claims), else_=1)}
 
 #: What a parked run may wait on with a time in `due_at`.
 TIMED = ("timer", "backoff", "gate", "children")
+
+#: What a claim has to know of a run.
+_FACTS = (
+    *(runs.c.id, runs.c.project_id, runs.c.task_id, runs.c.parent_id),
+    *(runs.c.kind, runs.c.depth, runs.c.wakes),
+)
+_OPEN_PROJECT = exists().where(projects.c.id == runs.c.project_id, projects.c.status.not_in(sorted(PROJECT_ENDED)))
 
 
 @dataclass(frozen=True)
@@ -108,20 +115,50 @@ def make_planner(connection: Connection, project: Row[Any], agent_name: str, age
 def claim(connection: Connection, run_id: str, worker_id: str, lease_ms: int) -> Claim | None:
     """queued -> running: a new fence and a lease; None when there is nothing to do (someone else has it, its project
     has ended, or all places of the project are taken).
-
-    The attempt is counted here, before any work, so that a run that kills its worker cannot do so for ever.
     """
-    found = connection.execute(
-        select(runs.c.project_id, runs.c.task_id, runs.c.kind, runs.c.depth, runs.c.parent_id).where(
-            runs.c.id == run_id
-        )
-    ).one_or_none()
-    if found is None or not _place_free(connection, found.project_id):
-        return None
-    before = _lock_task(connection, found.task_id) if found.kind == "root" and found.task_id is not None else None
-    row = connection.execute(
+    return claim_all(connection, [run_id], worker_id, lease_ms).get(run_id)
+
+
+def claim_all(connection: Connection, run_ids: Sequence[str], worker_id: str, lease_ms: int) -> dict[str, Claim]:
+    """The same for several runs, by their ids; those that could not be claimed are not in it.
+
+    A run that was marked for a wake-up has its place already; another takes one under its project's lock.
+    """
+    query = select(*_FACTS).where(runs.c.id.in_(run_ids), runs.c.status == "queued").order_by(runs.c.id)
+    found: Sequence[Row[Any]] = connection.execute(query).all()  # type: ignore[assignment]
+    placed = _placed(connection, [row for row in found if not row.wakes])
+    return _claim(connection, [row for row in found if row.wakes or row.id in placed], placed, worker_id, lease_ms)
+
+
+def claim_siblings(connection: Connection, run_id: str, limit: int, worker_id: str, lease_ms: int) -> dict[str, Claim]:
+    """The same for marked runs that the parent of this one made and nobody has claimed, oldest place first; what
+    somebody else is claiming just now is passed over."""
+    parent = select(runs.c.parent_id).where(runs.c.id == run_id).scalar_subquery()
+    here = (runs.c.parent_id == parent) & (runs.c.status == "queued") & (runs.c.wakes > 0)
+    query = select(*_FACTS).where(here).order_by(runs.c.position).limit(limit)
+    found = connection.execute(query.with_for_update(key_share=True, skip_locked=True)).all()
+    return _claim(connection, found, [], worker_id, lease_ms)  # type: ignore[arg-type]
+
+
+def _claim(
+    connection: Connection, ready: Sequence[Row[Any]], placed: Sequence[str], worker_id: str, lease_ms: int
+) -> dict[str, Claim]:
+    """queued -> running for runs with a place. The attempt is counted here, before any work, so that a run that kills
+    its worker cannot do so for ever."""
+    if not ready:
+        return {}
+    before = _lock_tasks(connection, [row.task_id for row in ready if row.kind == "root" and row.task_id is not None])
+    # Locked in one order: another worker may be claiming some of them, too.
+    mine = select(runs.c.id).where(runs.c.id.in_([row.id for row in ready])).order_by(runs.c.id)
+    still_placed = (runs.c.wakes > 0) | runs.c.id.in_(placed)
+    claimed = connection.execute(
         update(runs)
-        .where(runs.c.id == run_id, runs.c.status == "queued")
+        .where(
+            runs.c.id.in_(mine.with_for_update(key_share=True).scalar_subquery()),
+            runs.c.status == "queued",
+            still_placed,
+            _OPEN_PROJECT,
+        )
         .values(
             status="running",
             waiting_on=None,
@@ -131,19 +168,13 @@ def claim(connection: Connection, run_id: str, worker_id: str, lease_ms: int) ->
             due_at=now_ms() + lease_ms,
             started_at=func.coalesce(runs.c.started_at, now_ms()),
         )
-        .returning(runs.c.fence, runs.c.claims, runs.c.crashes, runs.c.attempt, runs.c.agent_id, runs.c.resumed_by)
-    ).one_or_none()
-    if row is None:
-        return None
-    lines = _task_started(connection, found.task_id, before) if before else []
-    shared = {"task_id": found.task_id, "run_id": run_id, "agent_id": row.agent_id}
-    if row.resumed_by:
-        lines.append(Event("run.resumed", {"by": row.resumed_by}, **shared))
-    if row.resumed_by in (None, "lease") or row.claims > 1:
-        above = {} if found.parent_id is None else {"parentRunId": found.parent_id}
-        lines.append(Event("run.started", {"attempt": row.attempt, "depth": found.depth} | above, **shared))
-    events.append(connection, found.project_id, lines)
-    return Claim(run_id, row.fence, row.claims, row.crashes)
+        .returning(
+            *(runs.c.id, runs.c.fence, runs.c.claims, runs.c.crashes),
+            *(runs.c.attempt, runs.c.agent_id, runs.c.resumed_by),
+        )
+    ).all()
+    _tell_claims(connection, claimed, {row.id: row for row in ready}, before)
+    return {row.id: Claim(row.id, row.fence, row.claims, row.crashes) for row in claimed}
 
 
 def renew(connection: Connection, worker_id: str, run_ids: Iterable[str], lease_ms: int) -> set[str]:
@@ -236,12 +267,14 @@ def wake(connection: Connection, run_id: str) -> list[Wake]:
     Raises:
         Refused: `unknown_run`, `run_ended`, `not_sleeping`.
     """
+    project_id = connection.execute(select(runs.c.project_id).where(runs.c.id == run_id)).scalar()
+    if project_id is not None:
+        wakes.lock_places(connection, project_id)
     asleep = (runs.c.status == "waiting") & (runs.c.waiting_on == "timer")
     woken = update(runs).where(runs.c.id == run_id, asleep).values(wakes.queued("answer")).returning(runs.c.project_id)
-    project_id = connection.execute(woken).scalar()
-    if project_id is None:
+    if connection.execute(woken).scalar() is None:
         raise _not_asleep(connection, run_id)
-    return wakes.take(connection, project_id)
+    return wakes.take(connection, str(project_id))
 
 
 def _not_asleep(connection: Connection, run_id: str) -> Refused:
@@ -280,37 +313,53 @@ def unsent_wakes(connection: Connection, limit: int) -> list[Wake]:
     """First wake-ups of queued runs that have waited for a place: where there is one now, it is theirs."""
     waiting = select(runs.c.project_id).where(runs.c.status == "queued", runs.c.wakes == 0).distinct().limit(limit)
     found: list[Wake] = []
-    for project_id in connection.execute(waiting).scalars().all():
-        found += wakes.take(connection, project_id)
+    for project_id in sorted(connection.execute(waiting).scalars().all()):
+        found += wakes.advance(connection, project_id)
     later = update(runs).where(runs.c.status == "queued", runs.c.wakes == 0, runs.c.due_at <= now_ms())
     connection.execute(later.values(due_at=now_ms() + wakes.UNSENT_MS))
     return found
 
 
-def _place_free(connection: Connection, project_id: str) -> bool:
-    """Locks the project, so that two claims of one project do not count the same free place."""
-    project = connection.execute(
-        select(projects.c.status, projects.c.max_parallel)
-        .where(projects.c.id == project_id)
-        .with_for_update(key_share=True)
-    ).one()
-    if project.status in PROJECT_ENDED:
-        return False
-    running = select(func.count()).where(runs.c.project_id == project_id, runs.c.status == "running")
-    return bool(connection.execute(running).scalar_one() < project.max_parallel)
+def _placed(connection: Connection, unmarked: Sequence[Row[Any]]) -> list[str]:
+    """Those of these runs that a free place is left for; locks their projects, so that no two get the same place."""
+    placed: list[str] = []
+    for project_id in sorted({row.project_id for row in unmarked}):
+        project = wakes.lock_places(connection, project_id)
+        free = max(0, wakes.free_places(connection, project_id, project.max_parallel))
+        placed += [row.id for row in unmarked if row.project_id == project_id][:free]
+    return placed
 
 
-def _lock_task(connection: Connection, task_id: str) -> str:
-    return str(
-        connection.execute(
-            select(tasks.c.status).where(tasks.c.id == task_id).with_for_update(key_share=True)
-        ).scalar_one()
-    )
+def _lock_tasks(connection: Connection, task_ids: Sequence[str]) -> dict[str, str]:
+    """Locks tasks before their runs; gives their statuses."""
+    if not task_ids:
+        return {}
+    query = select(tasks.c.id, tasks.c.status).where(tasks.c.id.in_(task_ids)).order_by(tasks.c.id)
+    return {row.id: row.status for row in connection.execute(query.with_for_update(key_share=True))}
 
 
-def _task_started(connection: Connection, task_id: str, before: str) -> list[Event]:
-    if before == "running":
-        return []
-    values = {"status": "running", "started_at": func.coalesce(tasks.c.started_at, now_ms())}
-    connection.execute(update(tasks).where(tasks.c.id == task_id).values(values))
-    return [Event("task.status", {"status": "running", "from": before}, task_id=task_id)]
+def _tell_claims(
+    connection: Connection, claimed: Sequence[Row[Any]], found: Mapping[str, Row[Any]], before: Mapping[str, str]
+) -> None:
+    """Moves the tasks of claimed root runs, and writes what the traces say of the claims."""
+    whose = {row.id: found[row.id].task_id for row in claimed if found[row.id].kind == "root"}
+    begun = [task_id for task_id in whose.values() if before.get(task_id, "running") != "running"]
+    if begun:
+        values = {"status": "running", "started_at": func.coalesce(tasks.c.started_at, now_ms())}
+        connection.execute(update(tasks).where(tasks.c.id.in_(begun)).values(values))
+    lines: dict[str, list[Event]] = {}
+    for row in claimed:
+        run = found[row.id]
+        told = lines.setdefault(run.project_id, [])
+        if run.kind == "root" and run.task_id in begun:
+            data = {"status": "running", "from": before[run.task_id]}
+            told.append(Event("task.status", data, task_id=run.task_id))
+        shared = {"task_id": run.task_id, "run_id": row.id, "agent_id": row.agent_id}
+        if row.resumed_by:
+            told.append(Event("run.resumed", {"by": row.resumed_by}, **shared))
+        if row.resumed_by in (None, "lease") or row.claims > 1:
+            above = {} if run.parent_id is None else {"parentRunId": run.parent_id}
+            told.append(Event("run.started", {"attempt": row.attempt, "depth": run.depth} | above, **shared))
+    for project_id, told in sorted(lines.items()):
+        if told:
+            events.append(connection, project_id, told)

@@ -82,7 +82,9 @@ def answer(connection: Connection, signal_id: str, payload: Json, *, rejected: b
         Refused: `unknown_signal`, `already_answered` (with the earlier answer in words), `run_ended`.
     """
     found = get(connection, signal_id)
-    if found.run_id is not None:  # lock order: run before signal
+    if found.project_id is not None:  # lock order: project, where the run may get a place, then run, then signal
+        wakes.lock_places(connection, found.project_id)
+    if found.run_id is not None:
         connection.execute(select(runs.c.id).where(runs.c.id == found.run_id).with_for_update(key_share=True))
     won = connection.execute(
         update(signals)
@@ -123,6 +125,8 @@ def expire_due(connection: Connection, limit: int) -> list[Answered]:
     )
     closed, lines = [], []
     over = connection.execute(due).all()
+    for project_id in sorted({found.project_id for found in over if found.project_id is not None}):
+        wakes.lock_places(connection, project_id)
     waiting = sorted({found.run_id for found in over if found.run_id is not None})
     connection.execute(
         select(runs.c.id).where(runs.c.id.in_(waiting)).order_by(runs.c.id).with_for_update(key_share=True)

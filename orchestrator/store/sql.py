@@ -22,7 +22,8 @@ def upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]],
     keys = [column.name for column in table.primary_key]
     statement = _insert(connection, table).values(**extra) if extra else _insert(connection, table)
     changed = {name: statement.excluded[name] for name in [*rows[0], *extra] if name not in keys}
-    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed), rows)
+    statement = statement.on_conflict_do_update(index_elements=keys, set_=changed)
+    connection.execute(statement, rows)
 
 
 def _insert(connection: Connection, table: Table) -> Any:

@@ -292,6 +292,7 @@ class Session:
             pending.running_ms, pending.window = self.running_ms, self.window
             pending.backoffs, pending.messages_count = self.backoffs, self.messages
             pending.shared, pending.drawn = self._drawn()
+            pending.asked = bool(self.signals)
             if numbered:
                 self._number(pending)
             self.fanned_out = tuple(self.services.journal.save(pending))
@@ -380,6 +381,7 @@ class Session:
             self.record.fence,
             trace_id=self.record.project_id or "",
             owner_id=self.record.owner_id,
+            child=self.record.parent_id is not None,
         )
 
     def _tell_message(self, body: dict[str, Json]) -> None:

@@ -1,5 +1,6 @@
 """Leases: a worker that lives keeps its runs, one that died loses them, and a run that kills workers is stopped."""
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
@@ -83,11 +84,14 @@ def test_the_fourth_claim_without_a_checkpoint_ends_a_run_as_poison(world: World
     assert plan.kinds("run.failed")[0]["attempts"] == 3
 
 
-def test_a_run_that_cannot_even_be_read_ends_as_poison_too(world: World, runtime: Runtime) -> None:
+def test_a_run_that_cannot_even_be_read_ends_as_poison_too(
+    world: World, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = world.plan({"a": [], "b": []})
     parent = world.claimed(plan.run("b"))
     (child,) = world.fan_out(parent, 1)
     world.set(t.definitions, digest(BODY), body="no object")
+    monkeypatch.setattr(definitions, "_known", OrderedDict())  # as in a process that has never read it
     for run_id in (plan.run("a"), child):
         for _ in range(3):
             with pytest.raises(ValueError, match="dictionary"):

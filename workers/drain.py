@@ -1,0 +1,104 @@
+"""Fast runs follow one another in a slot, without a message each: a fan-out must cost little beside its model calls.
+
+A job whose child ends at once goes on with what that end made ready, its parent after the last child, or else with all
+siblings that nobody has claimed yet, in threads of their own, so that they commit together. Everything has its wake-up
+in the queue all the same; one that comes later finds its run taken. A job that is older than the limit takes nothing
+more: runs that wait for a model stay one job each, and are spread over workers by the queue.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from orchestrator import queue
+from orchestrator.records import Wake
+from orchestrator.settings import Settings
+from orchestrator.states import RUN_ENDED
+from workers.carrying import NOTHING, Carried, Carrier, Claimed
+
+log = logging.getLogger(__name__)
+
+#: Ended runs whose late messages are known without a look at the rows.
+REMEMBERED = 10_000
+
+
+class Drain:
+    """Carries what is ready after a run, while it goes fast.
+
+    Args:
+        room: how many more runs the process may take just now.
+    """
+
+    def __init__(self, carrier: Carrier, settings: Settings, room: Callable[[], int]) -> None:
+        self._carrier = carrier
+        self._settings = settings
+        self._room = room
+        self._limit_s = settings.drain_ms / 1000
+        self._helpers = ThreadPoolExecutor(settings.worker_slots, thread_name_prefix="helper")
+        #: What the end of the run that this thread carries has made ready.
+        self._here = threading.local()
+        #: Runs that ended here; the messages of some are still to come, and an ended run never begins again.
+        self._over: dict[str, None] = {}
+
+    def carry(self, run_id: str) -> Carried:
+        """Claims a run and carries it, and what may follow it; gives what came of the last one."""
+        if run_id in self._over:
+            return NOTHING
+        begun = time.monotonic()
+        claimed = self._carrier.claim(run_id)
+        return NOTHING if claimed is None else self._carry(claimed, begun)
+
+    def pass_on(self, wakes: Sequence[Wake]) -> None:
+        """Keeps wake-ups for the thread that carries the run which made them; elsewhere sends them."""
+        kept: list[Wake] | None = getattr(self._here, "ready", None)
+        if kept is None:
+            queue.send(self._settings, wakes)
+        else:
+            kept += wakes
+
+    def _carry(self, claimed: Claimed, begun: float) -> Carried:
+        while True:
+            done, ready = self._one(claimed)
+            self._remember(claimed.claim.run_id, done.word)
+            more = self._more(claimed, ready, done, begun)
+            if not more:
+                return done
+            claimed = more[0]
+            for other in more[1:]:
+                self._helpers.submit(self._help, other, begun)
+
+    def _help(self, claimed: Claimed, begun: float) -> None:
+        """The same in a thread without a job: children it makes go without a chord, for there is none to replace."""
+        try:
+            queue.send(self._settings, self._carry(claimed, begun).children)
+        except Exception:  # the row stands, and the clock looks again
+            log.exception("run %s was not carried", claimed.claim.run_id)
+
+    def _one(self, claimed: Claimed) -> tuple[Carried, list[Wake]]:
+        ready: list[Wake] = []
+        self._here.ready = ready
+        try:
+            return self._carrier.carry_claimed(claimed), ready
+        except BaseException:
+            queue.send(self._settings, ready)
+            raise
+        finally:
+            self._here.ready = None
+
+    def _remember(self, run_id: str, word: str) -> None:
+        if word in RUN_ENDED:
+            self._over[run_id] = None
+            if len(self._over) > REMEMBERED:
+                self._over.pop(next(iter(self._over)), None)
+
+    def _more(self, last: Claimed, ready: list[Wake], done: Carried, begun: float) -> list[Claimed]:
+        """Claims what follows a run that has ended; what it does not take gets its message."""
+        child = last.record is not None  # only children are read before they are carried
+        fast = child and done.word in RUN_ENDED and time.monotonic() - begun < self._limit_s
+        room = self._room() if fast else 0
+        queue.send(self._settings, ready[room:])
+        if ready[:room]:
+            return self._carrier.claim_these([wake.run_id for wake in ready[:room]])
+        return self._carrier.claim_siblings(last.claim.run_id, room) if room else []
