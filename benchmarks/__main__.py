@@ -31,6 +31,7 @@ def main() -> int:
         return 1
     options.out.write_text(json.dumps(_document(figures, options), indent=2) + "\n", encoding="utf-8")
     measure.show(figures)
+    measure.verdicts(figures)
     sys.stdout.write(f"\n{options.rounds} rounds, median [lowest-highest]; {time.monotonic() - begun:.0f} s\n")
     return 0
 

@@ -109,6 +109,18 @@ def show(figures: Sequence[Figure]) -> None:
     Console(width=None if sys.stdout.isatty() else 170).print(table)
 
 
+def verdicts(figures: Sequence[Figure]) -> None:
+    """Says of each figure with a bar whether it holds, a line each."""
+    sys.stdout.write("\n")
+    for figure in figures:
+        if figure.bar is not None:
+            ratio = figure.bar.of == "ratio"
+            value = brief(median(figure.ratios if ratio else figure.values)) + ("x" if ratio else f" {figure.unit}")
+            against = f" against {figure.against}" if ratio else ""
+            word = "holds" if figure.met else "MISSED"
+            sys.stdout.write(f"{word:6} {figure.workload}: {value}, bar {figure.bar}; {figure.what}{against}\n")
+
+
 def _summary(values: Sequence[float]) -> dict[str, float | list[float]]:
     return {"median": median(values), "low": min(values), "high": max(values), "rounds": list(values)}
 

@@ -49,6 +49,22 @@ def mapper(items: int) -> Json:
     return _agent("mapper", nodes, edges)
 
 
+def bare_mapper(items: int) -> Json:
+    """The same with items that take no step: what is left is the map itself."""
+    nodes: Json = {
+        "start": {"type": "core:start"},
+        "each": {
+            "type": "control:map",
+            "items": [f"item {n}" for n in range(items)],
+            "enter": "give",
+            "body": ["give"],
+        },
+        "give": {"type": "control:yield", "value": "$item"},
+        "end": {"type": "core:end", "output": "$output"},
+    }
+    return _agent("bare-mapper", nodes, [edge("start", "each"), edge("each", "end")])
+
+
 def speaker() -> Json:
     """An agent that asks the model once."""
     nodes: Json = {

@@ -85,14 +85,27 @@ class Stack:
         settings = settings or self.settings
         silent = settings.model_copy(update={"broker_url": ""})
         made = [submit(file, settings=silent).project_id for file in files]
-        begun = time.perf_counter()
+        begun = time.time()
         for project_id in made:
             queue.advance(settings, project_id, "bench")
-        self.ended(made, settings)
-        return time.perf_counter() - begun
+        return self.ended(made, settings) - begun
 
-    def ended(self, project_ids: Sequence[str], settings: Settings | None = None) -> None:
-        """Waits until these projects have completed.
+    def fan_out(self, file: Path) -> tuple[float, float]:
+        """Runs a project with one map; seconds from its fan-out to its join, and those of the whole project."""
+        from sqlalchemy import select
+
+        from orchestrator.store.tables import events, projects
+
+        whole = self.wake([file])
+        with get_database(self.settings).read() as connection:
+            latest = select(projects.c.id).order_by(projects.c.created_at.desc()).limit(1).scalar_subquery()
+            spans = ("map.started", "map.completed")
+            query = select(events.c.kind, events.c.at).where(events.c.trace_id == latest, events.c.kind.in_(spans))
+            at = {row.kind: row.at for row in connection.execute(query)}
+        return (at["map.completed"] - at["map.started"]) / 1000, whole
+
+    def ended(self, project_ids: Sequence[str], settings: Settings | None = None) -> float:
+        """Waits until these projects have completed; epoch seconds of the last end, as its row says.
 
         Raises:
             RuntimeError: one of them ended in another way, or took longer than `PATIENCE_S`.
@@ -105,12 +118,14 @@ class Stack:
         wait(lambda: set(self._column(query, settings)) <= PROJECT_ENDED)
         if (found := set(self._column(query, settings))) != {"completed"}:
             raise RuntimeError(f"a project of the benchmark ended {', '.join(sorted(found))}")
+        last = select(projects.c.ended_at).where(projects.c.id.in_(project_ids))
+        return float(max(self._column(last, settings))) / 1000
 
     def folder_of(self, what: str) -> Path:
         """A new folder for a project file."""
         return self.folder / "projects" / f"{what}-{next(self._numbers)}"
 
-    def _column(self, query: "Select[str]", settings: Settings | None) -> list[str]:
+    def _column(self, query: "Select[Any]", settings: Settings | None) -> list[Any]:
         with get_database(settings or self.settings).read() as connection:
             return list(connection.execute(query).scalars())
 
@@ -152,8 +167,8 @@ def stack() -> Iterator[Stack]:
         yield Stack(folder, postgres, stopping)
 
 
-def wait(condition: Callable[[], bool], every: float = 0.002) -> None:
-    """Looks often: what is measured here takes milliseconds."""
+def wait(condition: Callable[[], bool], every: float = 0.01) -> None:
+    """Looks often, though not so often that the looks are what is measured: rows and traces say when something was."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
