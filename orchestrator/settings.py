@@ -269,9 +269,9 @@ class Settings(BaseSettings):
     """Runs one worker process carries at once (threads, or processes with the prefork pool)."""
     worker_pool: Literal["threads", "prefork"] = "threads"
     """Threads suit agents that wait for models; prefork suits work that computes."""
-    drain_ms: int = Field(100, ge=0)
-    """Milliseconds after which a slot leaves what else is ready to the queue. A child that ends sooner is followed by
-    its siblings and its parent in the same slot, without a message each; 0: every run is a job of its own."""
+    drain_ms: int = Field(200, ge=0)
+    """Milliseconds in which a child run is fast. Fast ones follow one another in a slot without a message each, and a
+    slot takes nothing more that way once it has worked so long; 0: every run is a job of its own."""
     monitor: bool = True
     """Whether workers send the events that Flower shows."""
     grace_s: float = Field(20, gt=0)

@@ -35,6 +35,8 @@ class Carried:
     children: tuple[Wake, ...] = ()
     #: The run that made them.
     parent_id: str | None = None
+    #: Digests of the definitions they are to carry out.
+    by: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ class Carrier:
         if session.status == "running" and session.leave.is_set() and not session.stopped.is_set():
             self._database.write(lambda c: runs.release_run(c, run_id, claim.fence))
             return Carried("released")
-        return Carried(session.status, session.fanned_out, run_id)
+        by = frozenset(child.definition_digest for child in session.children) if session.fanned_out else frozenset()
+        return Carried(session.status, session.fanned_out, run_id, by)
 
     def _claim_together(self, run_ids: Sequence[str]) -> list[Claimed | Exception | None]:
         """For threads whose wake-ups came at the same time; of two wake-ups for one run, one finds it."""

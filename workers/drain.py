@@ -1,9 +1,12 @@
 """Fast runs follow one another in a slot, without a message each: a fan-out must cost little beside its model calls.
 
 A job whose child ends at once goes on with what that end made ready, its parent after the last child, or else with all
-siblings that nobody has claimed yet, in threads of their own, so that they commit together. Everything has its wake-up
-in the queue all the same; one that comes later finds its run taken. A job that is older than the limit takes nothing
-more: runs that wait for a model stay one job each, and are spread over workers by the queue.
+siblings that nobody has claimed yet, in threads of their own, so that they commit together. Their wake-ups are in the
+queue all the same; one that comes later finds its run taken. A job that is older than the limit takes nothing more.
+
+How long children take is remembered by their definition. Where they were fast before, a fan-out takes its children at
+once, as many as there are slots, and only the others get a chord. So runs that wait for a model stay one job each, as
+people expect in Flower, and are spread over workers by the queue.
 """
 
 import logging
@@ -11,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from orchestrator import queue
 from orchestrator.records import Wake
@@ -41,6 +45,8 @@ class Drain:
         self._here = threading.local()
         #: Runs that ended here; the messages of some are still to come, and an ended run never begins again.
         self._over: dict[str, None] = {}
+        #: Seconds the last child of a definition took.
+        self._pace: dict[str, float] = {}
 
     def carry(self, run_id: str) -> Carried:
         """Claims a run and carries it, and what may follow it; gives what came of the last one."""
@@ -62,12 +68,21 @@ class Drain:
         while True:
             done, ready = self._one(claimed)
             self._remember(claimed.claim.run_id, done.word)
-            more = self._more(claimed, ready, done, begun)
-            if not more:
+            if done.children:
+                done, more = self._take(done)
+                begun = time.monotonic()  # whatever went before, the children begin now
+            else:
+                more = self._more(claimed, ready, done, begun)
+            if not more or done.children:
+                self._lend(more, begun)
                 return done
             claimed = more[0]
-            for other in more[1:]:
-                self._helpers.submit(self._help, other, begun)
+            self._lend(more[1:], begun)
+
+    def _lend(self, claimed: Sequence[Claimed], begun: float) -> None:
+        """Gives runs threads of their own."""
+        for one in claimed:
+            self._helpers.submit(self._help, one, begun)
 
     def _help(self, claimed: Claimed, begun: float) -> None:
         """The same in a thread without a job: children it makes go without a chord, for there is none to replace."""
@@ -79,13 +94,29 @@ class Drain:
     def _one(self, claimed: Claimed) -> tuple[Carried, list[Wake]]:
         ready: list[Wake] = []
         self._here.ready = ready
+        begun = time.monotonic()
         try:
-            return self._carrier.carry_claimed(claimed), ready
+            done = self._carrier.carry_claimed(claimed)
+            if claimed.record is not None:
+                if len(self._pace) > REMEMBERED:
+                    self._pace.clear()
+                self._pace[claimed.record.definition_digest] = time.monotonic() - begun
+            return done, ready
         except BaseException:
             queue.send(self._settings, ready)
             raise
         finally:
             self._here.ready = None
+
+    def _take(self, done: Carried) -> tuple[Carried, list[Claimed]]:
+        """Claims the children of a fan-out, if all their like were fast; gives the others to the chord."""
+        fast = all(self._pace.get(digest, self._limit_s) < self._limit_s for digest in done.by)
+        room = self._room() if fast else 0
+        if not room:
+            return done, []
+        mine = {wake.run_id for wake in done.children[:room]}
+        others = tuple(wake for wake in done.children if wake.run_id not in mine)
+        return replace(done, children=others), self._carrier.claim_these(sorted(mine))
 
     def _remember(self, run_id: str, word: str) -> None:
         if word in RUN_ENDED:

@@ -7,8 +7,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Engine, Row, func, select
 
 from orchestrator.records import CallRecord, MessageRecord, RunRecord, TaskFacts
 from orchestrator.store import briefing, children, definitions, repairs, signals
@@ -60,21 +61,22 @@ class _Above:
     shared: list[Any]
 
 
-#: Fan-outs this process remembers.
+#: Fan-outs this process remembers of a database.
 REMEMBERED = 64
-_fanouts: OrderedDict[tuple[str, int], _Above] = OrderedDict()
+_fanouts: WeakKeyDictionary[Engine, OrderedDict[tuple[str, int], _Above]] = WeakKeyDictionary()
 
 
 def _above(connection: Connection, parent_id: str, step: int) -> _Above:
-    found = _fanouts.get((parent_id, step))
+    known = _fanouts.setdefault(connection.engine, OrderedDict())
+    found = known.get((parent_id, step))
     if found is None:
         whose = select(runs.c.project_id, runs.c.task_id).where(runs.c.id == parent_id)
         project_id, task_id = connection.execute(whose).one()
         project = connection.execute(select(projects).where(projects.c.id == project_id)).one()
         task = connection.execute(select(tasks).where(tasks.c.id == task_id)).one() if task_id else None
-        found = _fanouts[parent_id, step] = _Above(project, task, *_ancestors(connection, parent_id))
-        while len(_fanouts) > REMEMBERED:
-            _fanouts.popitem(last=False)
+        found = known[parent_id, step] = _Above(project, task, *_ancestors(connection, parent_id))
+        while len(known) > REMEMBERED:
+            known.popitem(last=False)
     return found
 
 
