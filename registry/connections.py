@@ -16,6 +16,10 @@ from registry.text import one_line
 
 #: The name that is taken when a skill does not say which.
 DEFAULT: Final = "default"
+#: Headers that are the network guard's alone.
+_TRAVEL: Final = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "te", "expect"}
+)
 
 ConnectionName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 Line = Annotated[str, StringConstraints(max_length=200), AfterValidator(one_line)]
@@ -57,6 +61,13 @@ class HttpConnection(Model):
     #: With a name the secret is the password of HTTP Basic.
     username: Line | None = None
     secret: Secret
+
+    @field_validator("header")
+    @classmethod
+    def _ours(cls, header: str) -> str:
+        if header.lower() in _TRAVEL or header.lower().startswith("proxy-"):
+            raise ValueError("says how bytes travel, and holds no secret")
+        return header
 
     @field_validator("prefix")
     @classmethod

@@ -94,6 +94,8 @@ def test_removed_it_is_gone(settings: Settings) -> None:
         ({"secret": ""}, "secret"),
         ({"secret": "hunter2\r\nX: y"}, "secret"),
         ({"header": "X Y"}, "header"),
+        ({"header": "Host"}, "header"),
+        ({"header": "Proxy-Authorization"}, "header"),
         ({"prefix": "Be\narer"}, "prefix"),
         ({"kind": "ssh"}, "kind"),
         ({"approved": True}, "approved"),

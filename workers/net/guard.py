@@ -19,7 +19,7 @@ from registry.errors import SkillError
 from registry.skills.network import Incoming, NetworkFault, Outgoing
 from registry.skills.urls import Address, Url, literal, parse_url
 from workers.net import addresses, decoding, lookup
-from workers.net.streams import CONNECT_S, Backend, HungUp, TooLate, Watch
+from workers.net.streams import CONNECT_S, Backend, HungUp, OwnMachine, TooLate, Watch
 
 # Their debug lines hold whole headers.
 for _name in ("httpcore2", "httpx2"):
@@ -93,10 +93,9 @@ class Guard:
             NetworkFault: `network_blocked`.
             LookupFault: there are none.
         """
-        place = (url.host, url.port)
-        if place in self._refuse:
+        if (url.host, url.port) in self._refuse:
             raise _blocked(url, "it is a service of Officina itself", watch)
-        allowed = place in self._allow
+        allowed = self.allows(url)
         if not allowed and (reason := addresses.refusal(url)):
             raise _blocked(url, reason, watch)
         address = literal(url.host)
@@ -113,6 +112,10 @@ class Guard:
             # The name alone: which address it has inside is not the caller's business.
             raise _blocked(url, "an address of it is not public", watch)
         return found
+
+    def allows(self, url: Url) -> bool:
+        """Whether the operator lets this host and port be private."""
+        return (url.host, url.port) in self._allow
 
     def tls(self) -> ssl.SSLContext:
         return self._tls()
@@ -154,12 +157,12 @@ class _Exchange:
     ) -> tuple[int, list[tuple[str, str]], tuple[bytes, bool]]:
         connect_until = time.monotonic() + CONNECT_S
         found = self.guard.checked(url, self.watch)
-        backend = Backend(found, self.watch, connect_until)
+        backend = Backend(found, self.watch, connect_until, inside=self.guard.allows(url))
         origin = httpcore2.Origin(url.scheme.encode(), url.host.encode(), url.port)
         context = self.guard.tls() if url.scheme == "https" else None
         connection = httpcore2.HTTPConnection(origin, ssl_context=context, network_backend=backend)
         try:
-            response = connection.handle_request(_request(url, method, headers, body))
+            response = self._answer(connection, url, _request(url, method, headers, body))
             received = [(k.decode("latin-1").lower(), v.decode("latin-1")) for k, v in response.headers]
             if self._follows(response.status, received):
                 return response.status, received, (b"", False)
@@ -168,6 +171,12 @@ class _Exchange:
             return response.status, received, self._kept(pieces)
         finally:
             connection.close()
+
+    def _answer(self, connection: httpcore2.HTTPConnection, url: Url, request: httpcore2.Request) -> httpcore2.Response:
+        try:
+            return connection.handle_request(request)
+        except OwnMachine:
+            raise _blocked(url, "its address is one of this machine", self.watch) from None
 
     def _kept(self, pieces: Iterable[bytes]) -> tuple[bytes, bool]:
         """The body up to the cap; nothing beyond it is even unpacked."""

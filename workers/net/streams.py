@@ -27,6 +27,10 @@ class TooLate(Exception):
     """Control flow: the deadline of the request has passed."""
 
 
+class OwnMachine(Exception):
+    """The address, public as it is, is one of this machine: its services are not for skills."""
+
+
 class HungUp(Exception):
     """Control flow: the call was cancelled while it waited."""
 
@@ -55,8 +59,13 @@ class Watch:
 class Backend(httpcore2.NetworkBackend):
     """Connects to the checked addresses, whatever name it is asked for."""
 
-    def __init__(self, addresses: Sequence[Address], watch: Watch, connect_until: float) -> None:
+    def __init__(self, addresses: Sequence[Address], watch: Watch, connect_until: float, *, inside: bool) -> None:
+        """
+        Args:
+            inside: whether this very machine may be reached.
+        """
         self._addresses = addresses[:MAX_TRIED]
+        self._inside = inside
         self._watch = watch
         self._connect_until = min(connect_until, watch.until)
 
@@ -77,6 +86,9 @@ class Backend(httpcore2.NetworkBackend):
             try:
                 # A share for each address still to try: one that swallows packets leaves time for the next.
                 sock = _connect(address, port, left / (len(self._addresses) - number))
+                if not self._inside and sock.getsockname()[0] == sock.getpeername()[0]:
+                    sock.close()
+                    raise OwnMachine
                 return Stream(sock, self._watch, self._connect_until)
             except TimeoutError:
                 failure = httpcore2.ConnectTimeout("no answer to the connection")

@@ -67,8 +67,8 @@ class Reader:
 
 
 def brake(context: SkillContext, url: Url) -> None:
-    """Counts a GET of the task; a person's own call is not braked."""
-    task = context.caller.task_id
+    """Counts a GET of the task, or of a run that has none; a person's own call is not braked."""
+    task = context.caller.task_id or context.caller.run_id
     if context.meter is not None and task is not None:
         context.meter.outbound(task, url.host)
 

@@ -16,8 +16,9 @@ import pytest
 from registry.skills.network import Incoming, NetworkFault, Outgoing
 from registry.skills.urls import Address
 from tests.certificates import Certificates
+from tests.support import eventually
 from tests.traps import Exchange, TrapSite, listening, serving
-from workers.net import streams
+from workers.net import addresses, streams
 from workers.net.guard import Guard
 
 PUBLIC = "93.184.215.14"
@@ -132,6 +133,15 @@ class TestWhereNothingMayGo:
     def test_services_of_our_own_are_refused_even_where_private_ones_are_not(self, site: TrapSite) -> None:
         place = ("127.0.0.1", site.port)
         assert refused(Guard(allow=[place], refuse=[place]), Outgoing(site.url())).code == "network_blocked"
+
+    def test_an_own_address_is_refused_before_a_byte_is_sent(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(addresses, "private", lambda _found: None)  # as if 127.0.0.1 were a public one
+        heard: list[bytes] = []
+        with listening(lambda peer: heard.append(peer.recv(100))) as listener:
+            guard = Guard(resolver=lambda _: ["127.0.0.1"])
+            fault = refused(guard, Outgoing(f"http://me.example.com:{listener.port}/"))
+            assert (fault.code, fault.sent) == ("network_blocked", False)
+            assert eventually(lambda: heard) == [b""]
 
     def test_a_name_without_an_address_is_not_there(self) -> None:
         def nothing(name: str) -> list[str]:
