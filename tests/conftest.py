@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 _numbers = count(1)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", help="the seed of tests that roll dice; they print the one they take")
+
+
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No setting of the person who runs the tests reaches them."""

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from sqlalchemy import update
 
+from orchestrator.events import redis_client
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
 from orchestrator.store.invariants import broken
+from orchestrator.store.tables import signals
 from tests.faults import skills
 from tests.projects import Watched, start
 from tests.support import eventually
@@ -79,6 +82,16 @@ class Company:
             return eventually(lambda: self._all_began() and condition(), seconds, every=0.05)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.output[-20_000:]}") from None
+
+    def flush(self) -> None:
+        """Empties the broker."""
+        assert self.settings.redis is not None
+        redis_client(self.settings.redis).flushall()
+
+    def expire_everything(self) -> None:
+        """What is open has been open for too long."""
+        over = update(signals).where(signals.c.status == "open").values(expires_at=0)
+        get_database(self.settings).write(lambda c: c.execute(over))
 
     def _all_began(self) -> bool:
         """Raises at once when a worker could not even begin."""

@@ -1,0 +1,130 @@
+"""Row 7, 28, 32: a process dies at every crash point there is, in a project that uses every node kind."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator.crashpoints import POINTS
+from orchestrator.stack.environment import child_environment
+from registry.graph.model import Graph
+from tests.faults import everything, skills
+from tests.faults.company import Company
+from tests.faults.table import Story
+from tests.projects import Watched
+
+#: Points that the process of a command reaches, not a worker.
+OF_COMMANDS = ("submitted", "answered", "cancelled")
+#: Points that a worker reaches only while it makes up for another one's death, for lost messages, or leaves.
+OF_REPAIR = ("taken_back", "rewoken", "stepped", "leaving", "expired")
+#: What the short form walks.
+SHORT = ("begun", "acted", "parked", "replaced", "settling")
+
+
+def walked() -> list[object]:
+    mine = [point for point in POINTS if point not in (*OF_COMMANDS, *OF_REPAIR)]
+    return [point if point in SHORT else pytest.param(point, marks=pytest.mark.long) for point in mine]
+
+
+def ends(company: Company, project: Watched) -> None:
+    """Waits for the end, with a person who says yes to everything, and looks at what came of it."""
+
+    def over() -> bool:
+        everything.answers(company.settings, project)
+        waits = any(s.status == "open" for s in project.signals)
+        return project.status in ("completed", "partial", "failed") and not waits and not acting(project)
+
+    company.waits_for(over, 150)
+    assert project.status == "completed", {key: row.error for key, row in project.tasks.items() if row.error}
+    done = set(skills.counted(company.place, "once", "asked"))
+    unknown = [r["toolCallId"] for r in project.kinds("tool.result") if r["outcome"] == "unknown"]
+    unknown += [s.id for s in project.signals if s.execution == "unknown"]
+    assert len(everything.ONCE - done) <= len(unknown), f"neither done nor unknown: {everything.ONCE - done}"
+    company.keeps_its_promises()
+
+
+def acting(project: Watched) -> bool:
+    return any(s.carry_on and s.status == "answered" and s.execution in ("none", "started") for s in project.signals)
+
+
+def test_the_project_uses_every_node_kind() -> None:
+    known = {name for name in str(Graph.model_fields["nodes"].annotation).split("'") if ":" in name}
+    used = {node["type"] for node in everything.NODES.values()} | {"llm:generate"}
+    assert used >= known
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("point", walked())
+def test_a_worker_dies_there(company: Company, story: Story, point: str) -> None:
+    story.tells("7", f"kill -9 of a worker at `{point}`, as soon as it comes there", "the end is as without it")
+    first, second = company.hire(points=f"{point}=1"), company.understudy()
+    project = company.submit(everything.plan(), everything.script(), agents=everything.agents())
+
+    def died() -> bool:
+        everything.answers(company.settings, project)
+        return not first.process.running
+
+    company.waits_for(died, 90)
+    assert first.process.outcome == "killed by SIGKILL", f"nothing ever came to {point!r}"
+    second.enter()
+    before = len(project.trace)
+    with story.recovery():
+        company.waits_for(lambda: len(project.trace) > before, 90)
+
+    ends(company, project)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("point", OF_REPAIR)
+def test_whoever_repairs_dies_too(company: Company, story: Story, point: str) -> None:
+    story.tells("7", f"kill -9 of a worker, and of the one that makes up for it at `{point}`", "a third one ends it")
+    first, second, third = company.hire(), company.understudy(points=f"{point}=1"), company.understudy()
+    project = company.submit(everything.plan(), everything.script(), agents=everything.agents())
+    company.waits_for(lambda: len(project.kinds("tool.result")) >= 2, 90)
+
+    first.kill()
+    if point == "rewoken":
+        company.flush()
+    second.enter()
+    if point == "leaving":
+        second.ready()
+        second.process.ask()
+    if point == "expired":
+        company.expire_everything()
+    company.died(second, 90)
+    third.enter()
+    with story.recovery():
+        ends(company, project)
+
+
+@pytest.mark.parametrize(
+    "point", [pytest.param(p, marks=() if p == "submitted" else pytest.mark.long) for p in OF_COMMANDS]
+)
+def test_a_command_dies_there(company: Company, story: Story, tmp_path: Path, point: str) -> None:
+    story.tells("7", f"kill -9 of a command at `{point}`: committed, nobody told", "what was committed happens")
+    company.hire().ready()
+    project = company.submit(everything.plan(), everything.script(), agents=everything.agents())
+    words = {
+        "submitted": ["submit", str(company.folder / "p2" / "project.json"), "--key", "again"],
+        "answered": ["answer", project.open_signal(60).id, "--payload", '{"approved": true}'],
+        "cancelled": ["cancel", project.id],
+    }[point]
+    environment = child_environment(company.settings) | {
+        "OFFICINA_CRASHPOINTS": f"{point}=1",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    command = "from tests.faults import skills; skills.install(); from workers.cli import main; main()"
+
+    ended = subprocess.run([sys.executable, "-c", command, *words], env=environment, timeout=90, check=False)
+
+    assert ended.returncode == -9, f"nothing ever came to {point!r}"
+    if point == "cancelled":
+        with story.recovery():
+            company.waits_for(lambda: project.status == "cancelled")
+        company.waits_for(lambda: not any(run.status == "running" for run in project.runs))
+        company.keeps_its_promises()
+    else:
+        with story.recovery():
+            ends(company, project)
