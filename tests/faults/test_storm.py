@@ -98,13 +98,12 @@ class Nemesis(threading.Thread):
         self.halfway = threading.Event()
         self.over = threading.Event()
         self.staff = [company.hire(**CALM) for _ in range(3)]
+        #: Ready to the last import, so that a death costs as little time as it can.
+        self.reserve = [company.understudy(**CALM) for _ in range(2)]
 
     def run(self) -> None:
         while not self.over.wait(EVERY_S):
-            place = self.dice.randrange(3)
-            self.staff[place].kill()
-            self.staff[place] = self.company.hire(**CALM)
-            self.killed += 1
+            self._kill_one()
             if self.halfway.is_set() and self.special:
                 act = self.dice.choice(sorted(self.special))
                 self.special.discard(act)
@@ -112,8 +111,18 @@ class Nemesis(threading.Thread):
                     self.redis.client.flushall()
                 else:
                     self.server.stop()
-                    time.sleep(1)
+                    time.sleep(1)  # how long it is away
                     self.server.start()
+
+    def _kill_one(self) -> None:
+        """One that takes work: a machine that is slow to start workers would otherwise never have one."""
+        working = [place for place, worker in enumerate(self.staff) if " ready." in worker.output]
+        if working:
+            place = self.dice.choice(working)
+            self.staff[place].kill()
+            self.killed += 1
+            self.staff[place] = self.reserve.pop(0).enter()
+            self.reserve.append(self.company.understudy(**CALM))
 
     def heal(self) -> None:
         """No more deaths; whoever is missing is there again."""

@@ -19,7 +19,8 @@ from tests.support import alive, eventually
 
 #: Leases that nobody wants to wait for: only the supervisor can be as fast as these tests ask.
 PATIENT = {"LIMITS__LEASE_S": "60", "LIMITS__RENEW_S": "1", "LIMITS__SILENT_S": "3", "LIMITS__DEAF_S": "6"}
-TURNS = [{"calls": [{"name": "math.evaluate", "args": {"expression": f"{n}+1"}}]} for n in range(8)]  # with the last one, fewer than the turns an agent has
+#: With the last one, fewer than the turns an agent has.
+TURNS = [{"calls": [{"name": "math.evaluate", "args": {"expression": f"{n}+1"}}]} for n in range(8)]
 SCRIPT = {"delayMs": 300, "tasks": {"long": [*TURNS, {"say": "done"}]}}
 
 
