@@ -69,9 +69,10 @@ def plan() -> list[dict[str, Any]]:
 
 
 def answers(settings: Settings, project: Watched) -> None:
-    """Says yes to whatever is open."""
+    """Says yes to whatever is open, and no to doing again what may have happened."""
     for signal in project.signals:
         if signal.status == "open" and signal.kind in ("decision", "interrupt"):
-            payload = {"approved": True} if signal.kind == "decision" else {}
+            again = "may have happened" in (signal.reason or "")
+            payload = {"approved": not again} if signal.kind == "decision" else {}
             with suppress(Refused):  # it was closed in between
                 answer(settings, signal.id, payload=payload, by="the test")

@@ -134,14 +134,19 @@ class Nemesis(threading.Thread):
 
 
 def yes_to_all(company: Company) -> None:
-    """A person says yes to whatever is open, unless the database is away just now."""
-    open_ones = select(signals.c.id).where(signals.c.status == "open", signals.c.kind == "decision")
+    """A person says yes, and no to doing again what may have happened; unless the database is away just now."""
+    open_ones = select(signals.c.id, signals.c.reason).where(signals.c.status == "open", signals.c.kind == "decision")
     try:
         with get_database(company.settings).read() as connection:
-            asked = list(connection.execute(open_ones).scalars())
-        for signal_id in asked:
+            asked = connection.execute(open_ones).all()
+        for signal_id, reason in asked:
             try:
-                answer(company.settings, signal_id, option="Do it", by="the test")
+                answer(
+                    company.settings,
+                    signal_id,
+                    option="No" if "may have happened" in (reason or "") else "Do it",
+                    by="the test",
+                )
             except Refused:
                 continue
     except OfficinaError:
