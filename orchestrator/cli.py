@@ -4,12 +4,14 @@ The command `officina` is `workers.cli`, which adds what needs an engine to this
 """
 
 import gc
+import logging
 import sys
 from typing import NoReturn
 
 import typer
 
 from orchestrator.commands import connections, database, faults, graph, presets, projects, signals
+from orchestrator.logs import Masked
 
 #: Objects made between two looks for garbage. Loading a command makes many and leaves none.
 GARBAGE = 100_000
@@ -40,6 +42,8 @@ def run(app: typer.Typer) -> NoReturn:
         # A terminal that cannot write a character gets its escape, never a crash.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     gc.set_threshold(GARBAGE)
+    if logging.lastResort is not None:  # commands set up no logging: what is logged all the same leaves through this
+        logging.lastResort.setFormatter(Masked())
     try:
         app()
     except Exception as error:

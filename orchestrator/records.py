@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from orchestrator.states import RunStatus, WaitingOn
+from registry import masking
 from registry.base import Json
 from registry.permissions import Gate, Mode
 
@@ -115,6 +116,7 @@ class SignalRecord:
     carry_on: bool = False
 
     def to_json(self, run_id: str | None = None) -> dict[str, Json]:
+        """As it may be seen: secrets are masked, what runs is `action` itself."""
         shown = {
             "id": self.id,
             "kind": self.kind,
@@ -129,7 +131,8 @@ class SignalRecord:
             "status": self.status,
         }
         result = {key: value for key, value in shown.items() if value is not None}
-        return result | ({"answer": self.answer} if self.status == "answered" else {})
+        seen: dict[str, Json] = masking.mask(result | ({"answer": self.answer} if self.status == "answered" else {}))
+        return seen
 
 
 @dataclass(frozen=True)

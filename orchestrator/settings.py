@@ -7,15 +7,17 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal, get_args
-from urllib.parse import urlsplit
+from typing import Any, Final, Literal, get_args
+from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from registry import masking
 from registry.graph.limits import GraphLimits
 
 _WEB = re.compile(r"https?://[^\s/?#@\\]+(/[^\s?#\\]*)?")
@@ -328,6 +330,11 @@ class Settings(BaseSettings):
     def _model_base_url(cls, url: str | None) -> str | None:
         return _web_address(url)
 
+    def model_post_init(self, _context: Any) -> None:
+        """Secrets of the environment are taken out of everything this process shows, from here on."""
+        for secret in _secrets(self):
+            masking.remember(secret)
+
     @property
     def database(self) -> str:
         """The database URL in force."""
@@ -364,6 +371,29 @@ class Settings(BaseSettings):
         """Whether a real model can be called."""
         reachable = self.model_api_key is not None or self.model_base_url is not None
         return bool(self.models) and (reachable or any(model.base_url for model in self.models.values()))
+
+
+def _secrets(group: BaseModel) -> Iterator[str]:
+    """Values of secret settings, and passwords in URLs."""
+    for name in type(group).model_fields:
+        for value in _leaves(getattr(group, name)):
+            if isinstance(value, SecretStr):
+                text = value.get_secret_value()
+                yield from (text, *text.split(","))
+            elif isinstance(value, str) and "@" in value and "://" in value:
+                with suppress(ValueError):
+                    yield from filter(None, (urlsplit(value).password, unquote(urlsplit(value).password or "")))
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, BaseModel):
+        yield from (leaf for name in type(value).model_fields for leaf in _leaves(getattr(value, name)))
+    elif isinstance(value, dict):
+        yield from (leaf for one in value.values() for leaf in _leaves(one))
+    elif isinstance(value, list | tuple):
+        yield from (leaf for one in value for leaf in _leaves(one))
+    else:
+        yield value
 
 
 def variables(group: type[BaseModel] = Settings, prefix: str = "OFFICINA_") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The key of this installation, and what is encrypted with it: secrets of connections.
+"""The key of this installation, and what is encrypted with it: secrets of connections, calls that hold one.
 
 `OFFICINA_SECRET_KEY` holds one key, or several parted by commas: the first encrypts, all decrypt, so that a key can be
 changed without losing what the old one closed. Without it the embedded stack keeps a key of its own in its home.
@@ -44,7 +44,7 @@ class Vault:
 
     def close(self, value: Json) -> str:
         """The value as text that only a holder of the key reads."""
-        return self._keys.encrypt(compact(value).encode()).decode("ascii")
+        return self.close_text(compact(value))
 
     def open(self, text: str) -> Json:
         """What was closed.
@@ -52,8 +52,20 @@ class Vault:
         Raises:
             Sealed: it was closed with another key, or changed since.
         """
+        return json.loads(self.open_text(text))
+
+    def close_text(self, text: str) -> str:
+        """The same for a text."""
+        return self._keys.encrypt(text.encode()).decode("ascii")
+
+    def open_text(self, text: str) -> str:
+        """The text that was closed.
+
+        Raises:
+            Sealed: it was closed with another key, or changed since.
+        """
         try:
-            return json.loads(self._keys.decrypt(text.encode()))
+            return self._keys.decrypt(text.encode()).decode()
         except InvalidToken:
             raise Sealed("it was stored under another key than OFFICINA_SECRET_KEY or the one in the home") from None
 

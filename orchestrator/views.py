@@ -16,6 +16,7 @@ from orchestrator.settings import Settings
 from orchestrator.states import PROJECT_ENDED
 from orchestrator.store import repairs
 from orchestrator.store.tables import dependencies, files, projects, signals, tasks
+from registry import masking
 from registry.base import Json
 from registry.masking import mask
 
@@ -197,6 +198,12 @@ def _task(row: Any, depends_on: list[str], its_runs: list[Json], spent: Cost) ->
 
 
 def _signal(row: Any) -> dict[str, Json]:
+    """A signal as it may be seen: what would run is all there, but for its secrets."""
+    shown: dict[str, Json] = masking.mask(_whole_signal(row))
+    return shown
+
+
+def _whole_signal(row: Any) -> dict[str, Json]:
     return {
         "id": row.id,
         "kind": row.kind,

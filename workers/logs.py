@@ -27,6 +27,7 @@ def configure(loglevel: int | str = logging.INFO, logfile: str | None = None, **
     render: Any = structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"], bool_as_flag=False)
 
     def masked(logger: Any, name: str, entry: Any) -> str:
+        # The last step of every line, tracebacks and all: what a library or an error says may hold a secret.
         return mask_text(render(logger, name, entry))
 
     formatter = structlog.stdlib.ProcessorFormatter(

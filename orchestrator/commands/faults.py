@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterator
 
 from orchestrator.commands.output import note
+from registry import masking
 from registry.errors import OfficinaError, WrongUse
 
 WRONG_USE = 2
@@ -15,7 +16,7 @@ FAILED = 1
 def report(error: Exception) -> int:
     """Prints the error, one line a fault, and gives the exit code; with OFFICINA_DEBUG=1 the traceback as well."""
     if os.environ.get("OFFICINA_DEBUG") == "1":
-        traceback.print_exception(error, file=sys.stderr)
+        sys.stderr.write(masking.mask_text("".join(traceback.format_exception(error))))
     for line in _lines(error):
         note(" ".join(line.splitlines()))
     return WRONG_USE if isinstance(error, WrongUse) or _is_setting(error) else FAILED

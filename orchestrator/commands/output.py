@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from registry import masking
 from registry.base import Json
 from registry.errors import Refused
 
@@ -23,7 +24,7 @@ def say(text: str = "") -> None:
 
 def note(text: str) -> None:
     """A remark that is no part of the answer, on standard error."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(masking.mask_text(text) + "\n")
     sys.stderr.flush()
 
 

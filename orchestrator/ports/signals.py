@@ -12,6 +12,7 @@ from orchestrator.states import RUN_ENDED
 from orchestrator.store.database import Database, now_ms
 from orchestrator.store.events import append
 from orchestrator.store.tables import runs, signals
+from registry import masking
 from registry.base import Json
 from registry.errors import SkillError
 from registry.ids import new_id
@@ -57,8 +58,8 @@ class DeskSignals:
             "call_id": caller.call_id,
             "kind": kind,
             "status": "open",
-            "title": title,
-            "body": body,
+            "title": masking.mask_text(title),
+            "body": masking.mask_text(body),
             "options": [{"id": option, "label": option} for option in options],
             "priority": priority,
             "schema": _schema(options),

@@ -23,6 +23,8 @@ from tornado.httputil import HTTPServerRequest
 from tornado.ioloop import IOLoop
 from tornado.web import ErrorHandler
 
+from orchestrator.logs import Masked
+
 #: What Flower keeps in memory at most.
 REMEMBERED_TASKS = 10_000
 REMEMBERED_WORKERS = 1_000
@@ -77,7 +79,9 @@ def build(broker: str) -> LocalFlower:
 
 
 def main() -> None:
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    handler = logging.StreamHandler()
+    handler.setFormatter(Masked("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
     logging.getLogger("tornado.access").setLevel(logging.ERROR)
     flower = build(os.environ["OFFICINA_BROKER_URL"])
     listening = socket.socket(fileno=int(sys.argv[1]))

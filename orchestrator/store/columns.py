@@ -5,7 +5,7 @@ order and integers of any length survive, and nothing is ever queried inside it.
 """
 
 import json
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import (
     BigInteger,
@@ -22,6 +22,7 @@ from sqlalchemy import (
     text,
 )
 
+from registry import masking
 from registry.jsontext import compact
 
 
@@ -43,6 +44,42 @@ class JsonText(TypeDecorator[Any]):
 
     def process_result_value(self, value: str | None, dialect: Any) -> Any:
         return None if value is None else json.loads(value)
+
+
+#: Where an engine's dialect keeps what seals and opens; an engine without it writes plain JSON.
+SEAL = "officina_seal"
+_SEALED = "sealed:"
+
+
+class Seal(Protocol):
+    """Closes texts so that only a holder of this installation's key reads them."""
+
+    def close_text(self, text: str) -> str: ...
+
+    def open_text(self, text: str) -> str: ...
+
+
+class SealedJson(JsonText):
+    """JSON that may hold a secret: what calls were made with, what they brought, what of it went into a history.
+
+    A value in which something looks like a secret is stored encrypted, and comes back exactly as it was; every other
+    one is stored as it is.
+    """
+
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Any) -> str | None:
+        written = super().process_bind_param(value, dialect)
+        seal: Seal | None = getattr(dialect, SEAL, None)
+        if written is None or seal is None or not masking.reveals(written):
+            return written
+        return _SEALED + seal.close_text(written)
+
+    def process_result_value(self, value: str | None, dialect: Any) -> Any:
+        if value is not None and value.startswith(_SEALED):
+            seal: Seal = getattr(dialect, SEAL)
+            value = seal.open_text(value.removeprefix(_SEALED))
+        return super().process_result_value(value, dialect)
 
 
 metadata = MetaData(

@@ -13,8 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import URL, BigInteger, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, InvalidatePoolError, OperationalError
@@ -22,7 +23,11 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import FunctionElement
 
 from orchestrator.settings import Settings
+from orchestrator.store import columns
 from registry.errors import Unavailable
+
+if TYPE_CHECKING:
+    from orchestrator.vault import Vault
 
 T = TypeVar("T")
 
@@ -77,6 +82,8 @@ class Database:
         self.url = make_url(url)
         self._idle_ms = max(1_000, round(idle_s * 1000))
         self.sqlite = self.url.get_backend_name() == "sqlite"
+        #: What closes values that hold a secret; None: they are written as they are.
+        self.seal: columns.Seal | None = None
         self._engine: Engine | None = None
         self._pid = 0
         self._make = threading.Lock()
@@ -91,6 +98,7 @@ class Database:
                     self._engine = None
                 if self._engine is None:
                     self._engine, self._pid = self._create(), os.getpid()
+                    setattr(self._engine.dialect, columns.SEAL, self.seal)
                     self._writers = threading.RLock()
         return self._engine
 
@@ -253,8 +261,39 @@ _databases: dict[str, Database] = {}
 def get_database(settings: Settings) -> Database:
     """The database of these settings; one per URL and process."""
     found = _databases.get(settings.database)
-    # A process that stands still in the middle of a transaction keeps others out no longer than its leases hold.
-    return found or _databases.setdefault(settings.database, _open(settings.database, settings.limits.lease_s))
+    if found is None:
+        # A process that stands still in the middle of a transaction keeps others out no longer than its leases hold.
+        found = _databases.setdefault(settings.database, _open(settings.database, settings.limits.lease_s))
+        if found.seal is None and not found.in_memory and shares_key(settings):
+            found.seal = _HomeSeal(settings)
+    return found
+
+
+def shares_key(settings: Settings) -> bool:
+    """Whether every process that opens this database has the key to what is sealed in it.
+
+    The key a home keeps is this machine's alone; a database that others reach too needs one that was set.
+    """
+    return settings.secret_key is not None or make_url(settings.database).get_backend_name() == "sqlite"
+
+
+class _HomeSeal:
+    """The vault of these settings, opened when the first secret has to be closed: most processes never meet one."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def _vault(self) -> "Vault":
+        from orchestrator.vault import Vault
+
+        return Vault(self._settings)
+
+    def close_text(self, text: str) -> str:
+        return self._vault.close_text(text)
+
+    def open_text(self, text: str) -> str:
+        return self._vault.open_text(text)
 
 
 def _open(url: str, idle_s: float) -> Database:

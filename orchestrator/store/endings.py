@@ -3,6 +3,7 @@
 One transaction, locks in the order of the design: project, task, run, signal, event counter.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select, update
@@ -13,6 +14,7 @@ from orchestrator.store import checkpoints, joins, money, plans, runs, signals, 
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import dependencies, projects, tasks
 from orchestrator.store.tables import runs as runs_table
+from registry import masking
 from registry.errors import LeaseStale
 
 #: Failures a new root run may get past (spec: skills 13.2); of `budget_exceeded` only the turn limit.
@@ -28,8 +30,8 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     Raises:
         LeaseStale: the run is not this worker's any more; nothing is written.
     """
-    ending = checkpoint.ending
-    assert ending is not None
+    assert checkpoint.ending is not None
+    ending = replace(checkpoint.ending, error=masking.mask(checkpoint.ending.error))
     found: Row[Any] = connection.execute(  # type: ignore[assignment]
         select(runs_table.c.project_id, runs_table.c.task_id, runs_table.c.kind, runs_table.c.parent_id).where(
             runs_table.c.id == checkpoint.run_id

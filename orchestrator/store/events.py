@@ -1,4 +1,4 @@
-"""Moves of `events` and `traces`: a trace only grows, and its numbers have no gaps."""
+"""Moves of `events` and `traces`: a trace only grows, its numbers have no gaps, and no secret gets into it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -64,7 +64,7 @@ schedules = Table(
     Column("spec", Text, nullable=False),
     Column("timezone", Text, nullable=False),
     #: {kind: prompt, text} | {kind: skill, skill, input} | {kind: generator, generatorId, inputs}
-    Column("action", columns.JsonText, nullable=False),
+    Column("action", columns.SealedJson, nullable=False),
     #: active, paused, done, failed
     Column("status", Text, nullable=False),
     Column("reason", Text),

@@ -12,6 +12,7 @@ from orchestrator.store import wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.events import append as append_events
 from orchestrator.store.tables import projects, runs, signals
+from registry import masking
 from registry.base import Json
 from registry.errors import Refused
 
@@ -64,6 +65,7 @@ def insert_raised(connection: Connection, run_id: str, raised: Sequence[SignalRe
             full = open_decisions(connection, owner["project_id"]) >= record.most_open
             record.status, record.answer = ("expired", QUOTA) if full else ("open", None)
         row = owner | _row(record) | {"run_id": run_id, "created_at": now_ms()}
+        row |= {name: masking.mask_text(row[name]) for name in ("title", "body", "reason") if row[name]}
         row["expires_at"] = now_ms() + (record.life_ms or DEFAULT_LIFE_MS)
         connection.execute(insert(signals).values(row))
 

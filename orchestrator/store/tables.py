@@ -102,7 +102,7 @@ tasks = Table(
     Column("tier", Text, nullable=False),
     #: The assignee's definition as this task uses it (effective skills, tier).
     Column("definition_digest", Text, ForeignKey("definitions.digest"), nullable=False),
-    Column("input", columns.JsonText),
+    Column("input", columns.SealedJson),
     Column("status", Text, nullable=False),
     #: Why it was skipped, or what is odd about how it completed.
     Column("reason", Text),
@@ -111,7 +111,7 @@ tasks = Table(
     Column("retries", Integer, nullable=False),
     #: Root runs made so far.
     columns.count("attempt"),
-    Column("output", columns.JsonText),
+    Column("output", columns.SealedJson),
     Column("error", columns.JsonText),
     columns.count("cost_micro"),
     columns.flag("cost_incomplete"),
@@ -142,9 +142,9 @@ runs = Table(
     #: Of a child: the parent's step that made it, its place among the calls or items, and the item.
     Column("parent_step", BigInteger),
     Column("position", Integer),
-    Column("item", columns.JsonText),
+    Column("item", columns.SealedJson),
     #: What a child brings its parent: {output, error?, blocked?, budget?}.
-    Column("result", columns.JsonText),
+    Column("result", columns.SealedJson),
     columns.count("depth"),
     Column("agent_id", Text, nullable=False),
     Column("agent_name", Text, nullable=False),
@@ -216,16 +216,16 @@ checkpoints = Table(
     #: Whom a handoff made the speaker: {agentId, name, digest}; None: whoever it was before.
     Column("speaker", columns.JsonText),
     #: What the engine remembers between nodes.
-    Column("memo", columns.JsonText),
+    Column("memo", columns.SealedJson),
     #: Keys of the state written since the checkpoint before; a snapshot holds all of them.
-    Column("patch", columns.JsonText, nullable=False),
+    Column("patch", columns.SealedJson, nullable=False),
     columns.flag("snapshot"),
     #: `$input`, where it changed (at the start, at a handoff).
-    Column("input", columns.JsonText),
+    Column("input", columns.SealedJson),
     columns.flag("has_input"),
-    Column("resume", columns.JsonText),
+    Column("resume", columns.SealedJson),
     #: `$output`: a value, or {"message": n} / {"calls": [node, step]} naming the rows that hold it.
-    Column("output", columns.JsonText),
+    Column("output", columns.SealedJson),
     Column("output_ref", columns.JsonText),
     columns.time("at", nullable=False),
 )
@@ -237,7 +237,7 @@ messages = Table(
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     #: The state key whose history it belongs to.
     Column("history", Text, nullable=False),
-    Column("body", columns.JsonText, nullable=False),
+    Column("body", columns.SealedJson, nullable=False),
 )
 
 calls = Table(
@@ -250,7 +250,7 @@ calls = Table(
     Column("position", Integer, nullable=False),
     Column("name", Text, nullable=False),
     #: The final input: what runs, what was shown, what the digest binds.
-    Column("input", columns.JsonText),
+    Column("input", columns.SealedJson),
     Column("digest", Text),
     #: `announced`, `asked` (waits for its signal), `started` (a once call may have happened), `done`.
     Column("status", Text, nullable=False),
@@ -258,7 +258,7 @@ calls = Table(
     Column("checkpoint", BigInteger, nullable=False),
     Column("signal_id", Text),
     Column("outcome", Text),
-    Column("result", columns.JsonText),
+    Column("result", columns.SealedJson),
     Column("duration_ms", BigInteger),
     Index("ix_calls_run_id_node_id_step", "run_id", "node_id", "step"),
     # What nobody knows the outcome of, found without looking at all that went well.
@@ -322,10 +322,10 @@ signals = Table(
     Column("options", columns.JsonText, nullable=False),
     Column("priority", Text, nullable=False),
     #: {toolCallId, skill, input}: exactly what would run.
-    Column("action", columns.JsonText),
+    Column("action", columns.SealedJson),
     Column("digest", Text),
     Column("schema", columns.JsonText, nullable=False),
-    Column("answer", columns.JsonText),
+    Column("answer", columns.SealedJson),
     columns.flag("rejected"),
     Column("answered_by", Text),
     columns.time("answered_at"),
@@ -335,7 +335,7 @@ signals = Table(
     columns.time("acted_at"),
     #: none, started, succeeded, failed, unknown; declined: a no was acted on. An answer is consumed once.
     Column("execution", Text, nullable=False, server_default=text("'none'")),
-    Column("result", columns.JsonText),
+    Column("result", columns.SealedJson),
     Column("dedupe_key", Text),
     columns.time("created_at", nullable=False),
     columns.time("expires_at"),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from registry import masking
 from registry.base import Json
 from registry.errors import Detail, SkillError
 from registry.jsontext import compact, depth, digest
@@ -158,7 +159,9 @@ def _caught(name: str, work: Callable[[], SkillResult]) -> SkillResult:
         words = "a person has to answer first"
         result = SkillResult(False, None, words, "approval_required", question=asking.question)
     except SkillError as error:
-        result = SkillResult(False, None, error.message, error.code, error.retryable, details=error.details)
+        details = [Detail(masking.mask_text(d.path), masking.mask_text(d.message)) for d in error.details]
+        words = masking.mask_text(error.message)
+        result = SkillResult(False, None, words, error.code, error.retryable, details=details)
     except Exception:
         trace = secrets.token_hex(4)
         log.exception("skill %s failed (%s)", name[:80], trace)
@@ -171,7 +174,7 @@ def _run(call: Checked, context: SkillContext) -> SkillResult:
     made = call.skill.run(call.input, context)
     output = call.skill.output.canonical(made) if call.skill.output else made
     _weigh(call.skill, output)
-    return SkillResult(True, output)
+    return SkillResult(True, masking.hide(output))  # what a connection opened goes no further than its skill
 
 
 def _weigh(skill: Skill, output: Json) -> None:
