@@ -108,10 +108,10 @@ def test_a_secret_is_found_in_the_secret_store_alone(
             asked = guarded.model_copy(update={"models": {"standard": Model(name="stub", base_url=model.url)}})
             project = Watched(guarded, submit(tmp_path / "project.json", settings=asked).project_id)
 
-            shown = [_approved(project, guarded)]
+            shown = _approved(project, guarded, redis_url)
             assert project.ended() == "failed", "the model's API refuses the key once"
             control.retry(guarded, project.tasks["a"].id, by="ann")
-            shown.append(_approved(project, guarded))
+            shown += _approved(project, guarded, redis_url)
             eventually(lambda: project.status == "completed", 30)
 
             sent = [asked for asked in site.requests if asked.path.startswith("/echo")]
@@ -140,15 +140,16 @@ def test_a_secret_is_found_in_the_secret_store_alone(
     assert known == {place: [] for place in known}
 
 
-def _approved(project: Watched, settings: Settings) -> dict[str, Any]:
+def _approved(project: Watched, settings: Settings, redis_url: str) -> list[Any]:
     """Says yes to what is asked; what was shown of it."""
     signal = project.open_signal(30)
     with get_database(settings).read() as connection:
         seen = views.signal(connection, signal.id)
     assert seen["action"]["input"]["headers"] == {"X-Api-Key": "***"}
     assert seen["action"]["input"]["url"].endswith("token=***")
+    card = eventually(lambda: signal.id in (found := _redis(redis_url)) and found, 10)
     answer(settings, signal.id, option="Do it", by="ann")
-    return seen
+    return [seen, card]
 
 
 def _signals(settings: Settings) -> Any:
