@@ -18,6 +18,7 @@ from orchestrator.store import signals as moves
 from orchestrator.store.database import get_database
 from orchestrator.store.tables import signals
 from orchestrator.terminal.wording import visible
+from registry import masking
 from registry.base import Json
 from registry.jsontext import compact
 
@@ -113,7 +114,7 @@ def card(row: Row[Any]) -> dict[str, Json]:
 def shown(row: Row[Any]) -> dict[str, Json]:
     """The words of a signal made fit to be seen, from the stored record alone: what draws nothing is written out.
 
-    The input is whole: nobody says yes to what they could not read.
+    The input is whole but for secrets: nobody says yes to what they could not read.
     """
     action = row.action or {}
     words = {
@@ -122,7 +123,7 @@ def shown(row: Row[Any]) -> dict[str, Json]:
         "reason": row.reason,
         "body": row.body,
         "skill": action.get("skill"),
-        "input": json.dumps(action["input"], ensure_ascii=False, indent=2) if action else None,
+        "input": json.dumps(masking.mask(action["input"]), ensure_ascii=False, indent=2) if action else None,
     }
     return {name: visible(str(text)) for name, text in words.items() if text is not None}
 

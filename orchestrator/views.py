@@ -18,7 +18,6 @@ from orchestrator.store import repairs
 from orchestrator.store.tables import dependencies, files, projects, signals, tasks
 from registry import masking
 from registry.base import Json
-from registry.masking import mask
 
 #: Rows one list may have.
 MOST = 200
@@ -210,7 +209,7 @@ def _whole_signal(row: Any) -> dict[str, Json]:
         "status": row.status,
         "title": row.title,
         **_present(
-            body=mask(row.body),
+            body=row.body,
             reason=row.reason,
             projectId=row.project_id,
             taskId=row.task_id,
@@ -222,7 +221,7 @@ def _whole_signal(row: Any) -> dict[str, Json]:
         ),
         "options": row.options,
         "priority": row.priority,
-        "action": mask(row.action),
+        "action": row.action,
         "digest": row.digest,
         "schema": row.schema,
         "answer": row.answer,

@@ -110,11 +110,11 @@ def test_ordinary_texts_reveal_nothing(text: str) -> None:
 def test_a_look_at_an_ordinary_text_costs_next_to_nothing() -> None:
     text = "An ordinary sentence of a report, with numbers 12345 and words. " * 500  # 32 KB
 
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(20):
         masking.reveals(text)
 
-    assert (time.perf_counter() - started) / 20 < 0.01
+    assert (time.process_time() - started) / 20 < 0.01
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_look_at_an_ordinary_text_costs_next_to_nothing() -> None:
 def test_no_text_takes_long(piece: str) -> None:
     text = "password " + piece * (64_000 // len(piece))
 
-    started = time.perf_counter()
+    started = time.process_time()
     masking.mask_text(text)
 
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
