@@ -208,7 +208,10 @@ def test_messages_without_sense_are_no_reason_to_stop(company: Company, story: S
 
 @pytest.fixture(scope="session")
 def rabbit() -> Iterator[Rabbit]:
-    made = services.needed(Rabbit)
+    try:
+        made = Rabbit()
+    except services.ServiceMissing as missing:  # optional, in CI too
+        pytest.skip(str(missing))
     yield made
     made.close()
 
