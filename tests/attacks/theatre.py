@@ -15,8 +15,9 @@ from orchestrator.notify import Silence
 from orchestrator.ports.studio import StoredStudio
 from orchestrator.settings import Limits, Settings
 from orchestrator.signals import answer_in
-from orchestrator.store import events, invariants
+from orchestrator.store import events, invariants, repairs
 from orchestrator.store import tables as t
+from orchestrator.store.repairs import How
 from orchestrator.store.signals import Answered
 from registry.packs import PACKS
 from registry.skills import catalogue
@@ -46,6 +47,7 @@ class Theatre:
         turns: Sequence[Any],
         *,
         skills: Sequence[Skill] = (),
+        deadly: Sequence[str] = (),
         limits: Limits | None = None,
         **script: Any,
     ) -> None:
@@ -54,7 +56,7 @@ class Theatre:
         #: For whom it was done.
         self.callers: list[Caller] = []
         #: Dies in the middle of these.
-        self.deadly: set[str] = set()
+        self.deadly = set(deadly)
         #: What a skill that only looks gives back.
         self.gives: dict[str, Any] = {}
         self._stage = stage(definition, read_script(script), PACKS, limits or Limits())
@@ -63,7 +65,7 @@ class Theatre:
         self.services.model = lambda _run: self.model
         self.stock([*catalogue.catalogue(), *skills])
         self._stage.begin()
-        self.go()
+        self.die() if deadly else self.go()
 
     def stock(self, skills: Sequence[Skill]) -> None:
         """Changes what skills there are, as a new release would."""
@@ -88,6 +90,10 @@ class Theatre:
         if go:
             self.go()
         return done
+
+    def repair(self, how: How, result: Any = None) -> repairs.Repaired:
+        """What a person says of the one call that may have happened."""
+        return self.database.write(lambda c: repairs.repair(c, RUN_ID, None, how, result, by="me", reason=None))
 
     def act(self) -> int:
         """Runs answered actions that no run waits for, as a worker does."""
@@ -138,7 +144,7 @@ class Theatre:
 
     def _noted(self, one: Skill) -> Skill:
         world = one.world_acting
-        if not world and one.name not in ("web.fetch", "web.search"):
+        if not world and one.name not in ("web.fetch", "web.search", "files.write"):
             return one
 
         def act(checked: Any, context: SkillContext) -> Any:
@@ -146,7 +152,7 @@ class Theatre:
             if one.name in self.deadly:
                 self.done.append((one.name, one.input.canonical(checked)))
                 raise Killed
-            if world:
+            if world or one.effect_of(checked) == "once":
                 self.done.append((one.name, one.input.canonical(checked)))
             return self.gives.get(one.name, {"did": one.name})
 
