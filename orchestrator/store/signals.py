@@ -179,14 +179,6 @@ def close(connection: Connection, signal_ids: Sequence[str]) -> list[Event]:
 def close_of_project(connection: Connection, project_id: str) -> list[Event]:
     """Closes what runs that ended before their project was cancelled still had open, and takes back the yes to
     actions that have not begun."""
-    unbegun = (
-        signals.c.project_id == project_id,
-        signals.c.carry_on,
-        signals.c.status == "answered",
-        signals.c.execution == "none",
-    )
-    why: Json = {"ok": False, "code": "cancelled", "error": "the project was cancelled before this began"}
-    connection.execute(update(signals).where(*unbegun).values(execution="declined", result=why))
     closing = (
         update(signals)
         .where(
@@ -195,10 +187,17 @@ def close_of_project(connection: Connection, project_id: str) -> list[Event]:
         .values(status="expired")
         .returning(signals.c.id, signals.c.run_id, signals.c.task_id)
     )
-    return [
-        Event("signal.expired", {"signalId": r.id}, task_id=r.task_id, run_id=r.run_id)
-        for r in connection.execute(closing)
-    ]
+    closed = connection.execute(closing).all()
+    # After the closing: a yes that came just before it is seen here.
+    unbegun = (
+        signals.c.project_id == project_id,
+        signals.c.carry_on,
+        signals.c.status == "answered",
+        signals.c.execution == "none",
+    )
+    why: Json = {"ok": False, "code": "cancelled", "error": "the project was cancelled before this began"}
+    connection.execute(update(signals).where(*unbegun).values(execution="declined", result=why))
+    return [Event("signal.expired", {"signalId": r.id}, task_id=r.task_id, run_id=r.run_id) for r in closed]
 
 
 def consume(connection: Connection, signal_id: str, execution: str) -> None:

@@ -80,6 +80,14 @@ def test_a_cancel_and_the_beginning_of_an_approved_action(rounds: int, world: Wo
     sound(world)
 
 
+def test_nothing_of_a_cancelled_project_is_begun_however_its_yes_came_about(world: World) -> None:
+    plan, signal_id = asked(world, carry_on=True)
+    world.database.write(lambda c: projects.cancel(c, plan.id, "enough"))
+    world.set(t.signals, signal_id, status="answered", rejected=False, answered_by="me", answered_at=1)
+
+    assert world.database.write(lambda c: actions.claim(c, plan.id)) is None
+
+
 @pytest.mark.parametrize("rounds", ROUNDS)
 def test_the_end_of_its_time_and_a_yes_in_the_same_moment(rounds: int, world: World) -> None:
     for _ in range(rounds):
