@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr, StringConstraints, TypeAd
 
 from registry.base import Json, Model
 from registry.errors import SkillError
+from registry.skills.mail.addresses import Address
 from registry.skills.urls import Url, clean_host, parse_url
 from registry.text import one_line
 
@@ -24,7 +25,16 @@ _TRAVEL: Final = frozenset(
 ConnectionName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 Line = Annotated[str, StringConstraints(max_length=200), AfterValidator(one_line)]
 HeaderName = Annotated[str, StringConstraints(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$")]
-Secret = Annotated[SecretStr, Field(min_length=1, max_length=8192)]
+
+
+def _unbroken(secret: SecretStr) -> SecretStr:
+    """Secrets travel in headers and commands of one line."""
+    if any(character in "\r\n\0" for character in secret.get_secret_value()):
+        raise ValueError("holds a line break or NUL")
+    return secret
+
+
+Secret = Annotated[SecretStr, Field(min_length=1, max_length=8192), AfterValidator(_unbroken)]
 
 
 def _origin(text: str) -> str:
@@ -76,13 +86,6 @@ class HttpConnection(Model):
             raise ValueError("holds characters that no header takes")
         return prefix
 
-    @field_validator("secret")
-    @classmethod
-    def _header_value(cls, secret: SecretStr) -> SecretStr:
-        if any(character in "\r\n\0" for character in secret.get_secret_value()):
-            raise ValueError("holds a line break or NUL")
-        return secret
-
     def bound_to(self, url: Url) -> bool:
         """Whether the secret may go to this address."""
         return url.origin in self.hosts
@@ -105,7 +108,7 @@ class EmailConnection(Model):
     """A mailbox: where mail is sent from, and read."""
 
     kind: Literal["email"] = "email"
-    address: Annotated[str, StringConstraints(min_length=3, max_length=254), AfterValidator(one_line)]
+    address: Address
     name: Line | None = None
     username: Line
     smtp: MailServer | None = None

@@ -48,6 +48,21 @@ def spelling(_: Settings) -> list[Finding]:
     ]
 
 
+def secrecy(settings: Settings) -> list[Finding]:
+    """Whether calls that hold a secret can be stored encrypted."""
+    from orchestrator.store.database import shares_key
+    from orchestrator.vault import Vault
+
+    if not shares_key(settings):
+        words = "no OFFICINA_SECRET_KEY is set: calls that hold a secret are stored as they are"
+        remedy = "`officina connections new-key` makes one; every worker and command needs the same"
+        return [Finding("secrets", "absent", words, remedy)]
+    if settings.secret_key is None:
+        return [Finding("secrets", "ok", f"encrypted with the key in {settings.home}, at their first use")]
+    Vault(settings)
+    return [Finding("secrets", "ok", "encrypted with OFFICINA_SECRET_KEY")]
+
+
 def database(settings: Settings) -> list[Finding]:
     """Connects and compares the schema with this release."""
     from orchestrator.store.database import get_database
@@ -173,6 +188,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 _PROBES: dict[str, Callable[[Settings], list[Finding]]] = {
     "settings": spelling,
     "database": database,
+    "secrets": secrecy,
     "broker": broker,
     "redis": redis,
     "model": model,

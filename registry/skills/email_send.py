@@ -122,7 +122,7 @@ def send_email(given: SendEmail, context: SkillContext) -> SentEmail:
         return SentEmail(sent=False, wired=False, note=note)
     if given.attachments and context.workspace is None:
         return SentEmail(sent=False, wired=False, note="no workspace is wired to this call; nothing was sent")
-    sender = _sender(mailbox)
+    sender = mailbox.address
     message = _written(given, mailbox, sender, context)
     if context.workspace is not None:
         _attach(message, given.attachments, context.workspace)
@@ -137,14 +137,6 @@ def send_email(given: SendEmail, context: SkillContext) -> SentEmail:
         accepted=delivery.accepted,
         rejected=[RejectedAddress(address=address, reason=reason) for address, reason in delivery.rejected],
     )
-
-
-def _sender(mailbox: "EmailConnection") -> str:
-    try:
-        return addresses.judged(mailbox.address)
-    except ValueError:
-        words = "the address of the connected mailbox is none that mail can be sent from; its owner has to correct it"
-        raise SkillError("remote_error", words) from None
 
 
 def _written(given: SendEmail, mailbox: "EmailConnection", sender: str, context: SkillContext) -> EmailMessage:

@@ -1,9 +1,14 @@
 """What the four skills of mail and messages take, and what they refuse (spec: skills 7.23 to 7.26)."""
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from registry.connections import ANY, KINDS, secret_fields
 from registry.skills.comms import SKILLS
 from registry.skills.context import Authority, Caller, SkillContext
 from registry.skills.registry import SkillRegistry, SkillResult
@@ -231,3 +236,39 @@ def test_what_whatsapp_takes(changes: dict[str, Any], good: bool) -> None:
 )
 def test_what_reading_takes(arguments: dict[str, Any], good: bool) -> None:
     assert call("email.read", arguments).code == (None if good else "invalid_input")
+
+
+def test_the_accounts_of_the_page_can_be_connected() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "mail-and-messages.md").read_text(encoding="utf-8")
+    shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)]
+
+    kinds = [ANY.validate_json(json.dumps(one | secret_of(one)), strict=True).kind for one in shown]
+
+    assert kinds == ["email", "telegram", "whatsapp"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"address": "Ann <ann@example.com>"},
+        {"address": "ann@example.com\r\nBcc: eve@example.com"},
+        {"name": "Ann\r\nBcc: eve@example.com"},
+        {"username": "ann\r\nRSET"},
+        {"password": "a\r\nb"},
+        {"password": ""},
+        {"smtp": {"host": "mail.example.com", "port": 25, "security": "none"}},
+        {"smtp": {"host": "mail.example.com\r\n", "port": 465}},
+        {"folders": ["INBOX\r\n"]},
+        {"verify": False},
+    ],
+)
+def test_a_mailbox_that_could_smuggle_something_cannot_be_connected(changes: dict[str, Any]) -> None:
+    good = {"kind": "email", "address": "ann@example.com", "username": "ann", "password": "x"}
+    ANY.validate_json(json.dumps(good), strict=True)
+
+    with pytest.raises(ValidationError):
+        ANY.validate_json(json.dumps(good | changes), strict=True)
+
+
+def secret_of(shown: dict[str, Any]) -> dict[str, str]:
+    return dict.fromkeys(secret_fields(KINDS[shown["kind"]]), "a secret")
