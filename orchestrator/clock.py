@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, or_, select
 
 from orchestrator import crashpoints, desk, queue
 from orchestrator.records import Wake
@@ -99,20 +99,20 @@ class Clock:
         return True
 
     def _anything_due(self) -> bool:
+        """One look at rest, and one at the schedules."""
+        run = select(runs_table.c.id).where(runs_table.c.due_at <= now_ms())
+        signal = select(signals_table.c.id).where(
+            signals_table.c.status == "open", signals_table.c.expires_at <= now_ms()
+        )
+        acting = select(signals_table.c.id).where(
+            signals_table.c.carry_on,
+            signals_table.c.status == "answered",
+            signals_table.c.execution.in_(("none", "started")),
+            ~signals_table.c.rejected,
+        )
         with self._database.read() as connection:
-            run = select(runs_table.c.id).where(runs_table.c.due_at <= now_ms()).limit(1)
-            signal = select(signals_table.c.id).where(
-                signals_table.c.status == "open", signals_table.c.expires_at <= now_ms()
-            )
-            if connection.execute(run).first() or connection.execute(signal.limit(1)).first():
-                return True
-            acting = select(signals_table.c.id).where(
-                signals_table.c.carry_on,
-                signals_table.c.status == "answered",
-                signals_table.c.execution.in_(("none", "started")),
-                ~signals_table.c.rejected,
-            )
-            return connection.execute(acting.limit(1)).first() is not None or schedules.any_due(connection)
+            due = select(or_(run.exists(), signal.exists(), acting.exists()))
+            return bool(connection.execute(due).scalar()) or schedules.any_due(connection)
 
     def _leases(self, done: Repairs) -> None:
         done.leases = len(self._database.write(lambda c: runs.expire_leases(c, BATCH)))
