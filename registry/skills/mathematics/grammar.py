@@ -217,3 +217,7 @@ def _where(token: Token) -> str:
 
 def _position(line: int | None, column: int | None) -> str:
     return f"column {column}" if line in (None, 1) else f"line {line}, column {column}"
+
+
+# This module is loaded with the first call, and before its second begins: the parser is not to take its time from it.
+_parser()
