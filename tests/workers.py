@@ -51,7 +51,7 @@ class WorkerProcess:
         """All it has printed."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
-    def ready(self, seconds: float = 20) -> "WorkerProcess":
+    def ready(self, seconds: float = 60) -> "WorkerProcess":
         """Waits until it takes work."""
         try:
             eventually(lambda: " ready." in self.output or not self.process.running, seconds)

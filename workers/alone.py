@@ -95,6 +95,7 @@ class Cells:
         with self._hold(claim.run_id, suspect), self._places:
             if suspect.stopped.is_set():
                 return Carried("lost")
+            self._database.write(lambda c: runs.hold_back(c, claim.run_id, claim.fence))
             said = self._step(suspect)
         if said == INNOCENT and not suspect.stopped.is_set():
             return None
@@ -158,10 +159,14 @@ def _live(run_id: str, fence: int, says: Connection) -> None:
     from workers.runtime import services
 
     settings = get_settings()
+    database = get_database(settings)
     made = services(settings)
     witness = made.journal = _Witness(made.journal)
     try:
-        with get_database(settings).read() as connection:
+        if not database.write(lambda c: runs.begin(c, run_id, fence)):
+            says.send_bytes(b"lost")
+            return
+        with database.read() as connection:
             record = loading.load(connection, run_id, fence)
         session = loop.open_session(record, made)
     except (LeaseStale, Unavailable) as error:  # neither is the run's fault

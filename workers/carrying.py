@@ -143,7 +143,8 @@ class Carrier:
 
     def _poisoned(self, claim: Claim) -> str:
         """Ends a run that took its worker down too often, before it can do so again; be it by being read."""
-        attempts = claim.claims - 1 if self._alone is None else max(claim.crashes + 1, 1)
+        seen = self._alone is not None and claim.crashes + 1 >= self._services.limits.run_attempts
+        attempts = claim.crashes + 1 if seen else claim.claims - 1
         words = f"the run was begun {attempts} times without reaching a checkpoint; its worker died or fell silent"
         failure = RunFailure("poison", words, attempts=attempts)
         try:

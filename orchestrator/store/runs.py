@@ -237,6 +237,18 @@ def give_up(connection: Connection, run_id: str, fence: int, *, crashed: bool) -
     return [] if project_id is None else wakes.take(connection, project_id)
 
 
+def hold_back(connection: Connection, run_id: str, fence: int) -> None:
+    """A claimed suspect waits for a process of its own: if its worker dies before that begins, none is to blame."""
+    mine = (runs.c.id == run_id, runs.c.fence == fence, runs.c.status == "running")
+    connection.execute(update(runs).where(*mine, runs.c.claims > 1).values(claims=runs.c.claims - 1))
+
+
+def begin(connection: Connection, run_id: str, fence: int) -> bool:
+    """A suspect that was held back begins: from here on its claim counts. False: it is its worker's no more."""
+    mine = (runs.c.id == run_id, runs.c.fence == fence, runs.c.status == "running")
+    return connection.execute(update(runs).where(*mine).values(claims=runs.c.claims + 1)).rowcount == 1
+
+
 def _taken_back() -> dict[str, Any]:
     """The columns of a run whose worker is gone: what a person did to wake it is not lost with the worker."""
     return wakes.queued("lease") | {"resumed_by": case((runs.c.resumed_by == "answer", "answer"), else_="lease")}

@@ -161,3 +161,51 @@ def test_a_cancel_reaches_a_run_that_is_held(world: World, runtime: Runtime, mon
     runtime.carry(plan.run("a"))
 
     assert stopped == [True]
+
+
+def test_a_run_is_a_suspect_after_one_lease_though_it_had_passed_a_checkpoint(world: World) -> None:
+    plan = world.plan({"a": []})
+    claim = world.claimed(plan.run("a"))
+    world.write(at(claim, number=1))
+    dead(world, claim.run_id)
+
+    again = world.claimed(claim.run_id)
+
+    assert again.suspect
+    world.write(at(again, number=2))
+    assert (world.run(claim.run_id).claims, world.run(claim.run_id).crashes) == (0, 0), (
+        "a checkpoint proves it innocent"
+    )
+
+
+def test_a_suspect_that_waits_for_its_process_is_not_blamed_for_the_death_of_its_worker(world: World) -> None:
+    plan = world.plan({"a": []})
+    run_id = plan.run("a")
+    world.claimed(run_id)
+    dead(world, run_id)
+    for _ in range(20):  # its worker dies each time before it has begun
+        claim = world.claimed(run_id)
+        world.database.write(lambda c, fence=claim.fence: runs.hold_back(c, run_id, fence))
+        assert claim.claims == 2
+        dead(world, run_id)
+
+    claim = world.claimed(run_id)
+    world.database.write(lambda c: runs.hold_back(c, run_id, claim.fence))
+    assert world.database.write(lambda c: runs.begin(c, run_id, claim.fence))
+    assert not world.database.write(lambda c: runs.begin(c, run_id, claim.fence - 1)), "under its own fence only"
+    dead(world, run_id)
+    assert world.claimed(run_id).claims == 3
+
+
+def test_only_processes_that_died_with_it_alone_are_counted_as_crashes(world: World) -> None:
+    plan = world.plan({"a": []})
+    run_id = plan.run("a")
+    world.claimed(run_id)
+    dead(world, run_id)
+    claim = world.claimed(run_id)
+
+    assert world.database.write(lambda c: runs.give_up(c, run_id, claim.fence, crashed=True))
+    assert not world.database.write(lambda c: runs.give_up(c, run_id, claim.fence, crashed=True)), "once"
+
+    again = world.claimed(run_id)
+    assert (again.crashes, again.suspect) == (1, True)
