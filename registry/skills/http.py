@@ -32,9 +32,27 @@ Scalar = str | int | float | bool
 _REFUSED: Final = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect", "keep-alive"}
 )
-_NO_BODY: Final = frozenset({"GET", "HEAD"})
+NO_BODY: Final = frozenset({"GET", "HEAD"})
 #: Types whose bodies are given as text.
 _TEXT: Final = re.compile(r"text/.*|application/(?:.*\+)?(?:json|xml|javascript|x-www-form-urlencoded|yaml|sql)")
+
+
+def judged_headers(headers: dict[str, str]) -> dict[str, str]:
+    """Headers a caller may set.
+
+    Raises:
+        ValueError: one says how bytes travel, stands twice, or holds what no header may.
+    """
+    names = [name.lower() for name in headers]
+    for name in names:
+        if name in _REFUSED or name.startswith("proxy-"):
+            raise ValueError(f"{name} is not for callers to set")
+    if len(set(names)) != len(names):
+        raise ValueError("one header stands twice")
+    for name, value in headers.items():
+        if any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in value):
+            raise ValueError(f"the value of {name} holds a line break, NUL or another control character")
+    return headers
 
 
 class _Request(Model):
@@ -55,20 +73,11 @@ class _Request(Model):
     @field_validator("headers")
     @classmethod
     def _ours(cls, headers: dict[str, str]) -> dict[str, str]:
-        names = [name.lower() for name in headers]
-        for name in names:
-            if name in _REFUSED or name.startswith("proxy-"):
-                raise ValueError(f"{name} is not for callers to set")
-        if len(set(names)) != len(names):
-            raise ValueError("one header stands twice")
-        for name, value in headers.items():
-            if any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in value):
-                raise ValueError(f"the value of {name} holds a line break, NUL or another control character")
-        return headers
+        return judged_headers(headers)
 
     @model_validator(mode="after")
     def _fits(self) -> Any:
-        if self.method in _NO_BODY and self.has_body:
+        if self.method in NO_BODY and self.has_body:
             raise ValueError(f"{self.method} takes no body")
         if self.json_body is not None and len(compact(self.json_body).encode()) > MAX_BODY:
             raise ValueError(f"json has more than {MAX_BODY} bytes")
@@ -187,7 +196,7 @@ def http_request(given: HttpRequest, context: SkillContext) -> HttpResponse:
         status=answer.status,
         ok=answer.ok,
         final_url=masking.mask_text(str(answer.url)),
-        headers=_headers(answer),
+        headers=shown_headers(answer),
         content_type=answer.header("content-type") or "",
         body=text,
         body_base64=None if text is not None else base64.b64encode(body).decode(),
@@ -223,7 +232,7 @@ def http_json(given: HttpJson, context: SkillContext) -> HttpData:
     return HttpData(
         status=answer.status,
         data=None if answer.status == 204 else _data(answer),
-        headers=_headers(answer),
+        headers=shown_headers(answer),
         elapsed_ms=answer.elapsed_ms,
     )
 
@@ -272,7 +281,7 @@ def _with_secret(given: _Request, headers: dict[str, str], context: SkillContext
     return {key: text for key, text in headers.items() if key.lower() != found.header.lower()} | {found.header: value}
 
 
-def _headers(answer: Incoming) -> dict[str, str]:
+def shown_headers(answer: Incoming) -> dict[str, str]:
     """The headers by lower-case name, repeated ones joined; secrets masked."""
     found: dict[str, str] = {}
     for name, value in answer.headers:
@@ -285,10 +294,9 @@ def _text(answer: Incoming, body: bytes) -> str | None:
     """The body as text when it is one; a character that was cut through is left out."""
     if body and not _TEXT.fullmatch(answer.content_type) and answer.content_type:
         return None
-    charset = re.search(r"charset=\"?([\w.:-]+)", answer.header("content-type") or "", re.IGNORECASE)
     try:
-        return body.decode(charset[1] if charset else "utf-8", "ignore" if answer.truncated else "strict")
-    except (UnicodeDecodeError, LookupError):
+        return body.decode(answer.charset, "ignore" if answer.truncated else "strict")
+    except UnicodeDecodeError:
         return None
 
 

@@ -77,6 +77,20 @@ class Incoming:
         return (self.header("content-type") or "").partition(";")[0].strip().lower()
 
     @property
+    def charset(self) -> str:
+        """The charset its header names, when Python knows it; else UTF-8."""
+        for part in (self.header("content-type") or "").split(";")[1:]:
+            name, _, value = part.partition("=")
+            if name.strip().lower() == "charset":
+                label = value.strip().strip("\"'")
+                try:
+                    b"".decode(label)
+                except (LookupError, ValueError):  # unknown, or a codec that is no charset
+                    return "utf-8"
+                return label
+        return "utf-8"
+
+    @property
     def ok(self) -> bool:
         return 200 <= self.status < 300
 
