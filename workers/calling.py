@@ -17,8 +17,8 @@ from registry.skills.registry import Checked, SkillRegistry, SkillResult
 if TYPE_CHECKING:
     from orchestrator.outside import Place
 
-#: Ports that stand on rows.
-_ROWS = frozenset({"memory", "schedules", "studio", "connections", "signals"})
+#: Ports that stand on rows, and those whose use is counted beside them.
+_ROWS = frozenset({"memory", "schedules", "studio", "connections", "signals", "net", "llm"})
 #: Bytes of an output an event keeps.
 _SHOWN = 16 * 1024
 
