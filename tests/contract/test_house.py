@@ -180,7 +180,7 @@ def imported(path: Path) -> Iterator[str]:
 def test_every_package_that_is_imported_is_declared(folder: str, extras: list[str]) -> None:
     names = {canonicalize_name(requirement.name) for requirement in declared(*extras)}
     known = packages_distributions()
-    own = {*PACKAGES, "tests", *sys.stdlib_module_names}
+    own = {*PACKAGES, "tests", "benchmarks", *sys.stdlib_module_names}
 
     undeclared = {
         (str(path.relative_to(ROOT)), module)
