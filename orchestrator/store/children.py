@@ -109,7 +109,7 @@ def counted_down(connection: Connection, parent_id: str, gone: Sequence[Brought]
     ).one()
     if counts.open_children <= 0:
         waiting = (runs.c.status == "waiting") & (runs.c.waiting_on == "children")
-        queued = update(runs).where(runs.c.id == parent_id, waiting).values(wakes.queued("children"))
+        queued = update(runs).where(runs.c.id == parent_id, waiting).values(wakes.queued_soon("children"))
         return connection.execute(queued).rowcount > 0
     return bool(counts.sequential) and _next(connection, parent_id, gone[0].step)
 
@@ -155,7 +155,7 @@ def _next(connection: Connection, parent_id: str, step: int) -> bool:
     )
     here = (runs.c.parent_id == parent_id) & (runs.c.parent_step == step)
     mine = update(runs).where(here, runs.c.waiting_on == "turn", runs.c.position == waiting.scalar_subquery())
-    return connection.execute(mine.values(wakes.queued(None))).rowcount > 0
+    return connection.execute(mine.values(wakes.queued_soon(None))).rowcount > 0
 
 
 def _is_open(child: ChildRecord) -> bool:

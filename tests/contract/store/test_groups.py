@@ -1,14 +1,19 @@
 """Several runs in one transaction: claimed, read and ended together, and still each for itself."""
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from threading import Event
 
 import pytest
+from sqlalchemy import Connection, select, text
 
 from orchestrator.records import Ending, Wake
 from orchestrator.store import joins, loading, runs, wakes
 from orchestrator.store import tables as t
+from orchestrator.store.database import now_ms
 from orchestrator.store.runs import Claim
 from tests.contract.store.world import LEASE_MS, World, at, together
+from tests.support import eventually
 
 
 def claim_all(world: World, run_ids: list[str]) -> dict[str, Claim]:
@@ -113,3 +118,39 @@ def test_ends_of_many_cost_little_more_than_one(world: World) -> None:
     many = world.counted(lambda: end_all(world, one[2:22]))
 
     assert len(many) == len(few)
+
+
+def test_a_parent_whose_mark_found_its_project_busy_is_looked_at_soon(world: World) -> None:
+    if world.database.sqlite:
+        pytest.skip("SQLite has one writer at a time: nobody finds a project busy")
+    plan = world.plan()
+    root = plan.run("a")
+    claims = [world.claimed(child) for child in world.fan_out(world.claimed(root), 2)]
+    waits = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    counted, locked, commit, done = (Event() for _ in range(4))
+
+    def first(connection: Connection) -> None:
+        joins.end(connection, [at(claims[0], ending=Ending("completed"))])
+        counted.set()
+        assert commit.wait(10)
+
+    def busy(connection: Connection) -> None:
+        wakes.lock_places(connection, plan.id)
+        locked.set()
+        assert done.wait(10)
+
+    with ThreadPoolExecutor(3) as pool:
+        begun = pool.submit(world.database.write, first)
+        assert counted.wait(10)
+        second = pool.submit(end_all, world, claims[1:])
+        eventually(lambda: world.all(waits)[0][0] > 0, 10)
+        holder = pool.submit(world.database.write, busy)
+        assert locked.wait(10)
+        commit.set()
+        assert second.result(10) == {claims[1].run_id: []}
+        done.set()
+        begun.result(10), holder.result(10)
+    row = world.run(root)
+    assert (row.status, row.wakes) == ("queued", 0)
+    now = world.all(select(now_ms()))[0][0]
+    assert row.due_at - now <= wakes.FIRST_RESEND_MS
