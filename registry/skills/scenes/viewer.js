@@ -3,7 +3,7 @@
 // Shows the scene beside it: drag turns, the wheel moves nearer and farther. No library, no request.
 const scene = JSON.parse(document.getElementById("scene").textContent);
 const canvas = document.getElementById("view");
-const gl = canvas.getContext("webgl", { antialias: true });
+const gl = canvas.getContext("webgl", { alpha: false, antialias: true });
 if (!gl) {
   const fault = document.getElementById("fault");
   fault.textContent = "This browser shows no WebGL.";
