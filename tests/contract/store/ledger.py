@@ -78,11 +78,14 @@ class Ledger:
         if waits:
             run.status, run.on = "waiting", "backoff"
 
-    def claim(self, run_id: str) -> int | None:
+    def claim(self, run_id: str, marked: set[str]) -> int | None:
+        """The new fence; a run marked for a wake-up has its place, another needs one that nobody has or is promised."""
         run = self.runs[run_id]
         project = self.projects[run.project]
         at_work = sum(r.status == "running" for r in self.runs.values() if r.project == project.id)
-        if project.status in PROJECT_ENDED or run.status != "queued" or at_work >= project.places:
+        promised = sum(self.runs[one].project == project.id for one in marked)
+        placed = run_id in marked or at_work + promised < project.places
+        if project.status in PROJECT_ENDED or run.status != "queued" or not placed:
             return None
         run.status, run.fence = "running", run.fence + 1
         return run.fence
