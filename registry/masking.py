@@ -57,11 +57,20 @@ _USER_INFO: Final = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]{0,20}://)[^/\s@?#
 #: One of these, or two together, stands in every text that any of the patterns finds something in: most texts have
 #: none, and are let go after a quick look.
 _SIGNS: Final = (
-    *("auth", "bearer", "cookie", "credential", "jwt", "signature", "apikey", "passphrase", "passwd", "password"),
-    *("pwd", "secret", "token", "basic", "private", "key=", "sig=", "hmac=", "sk-", "sk_", "pk-", "pk_"),
-    *("rk-", "rk_", "ghp", "gho", "ghu", "ghs", "github_pat", "glpat", "xox", "akia", "eyj", "bot"),
+    *("authorization", "bearer", "cookie", "credential", "jwt", "signature", "apikey", "passphrase", "passwd", "pwd"),
+    *("password", "private key", "key=", "sig=", "hmac=", "sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
+    *("ghp", "gho", "ghu", "ghs", "github_pat", "glpat", "xox", "akia", "eyj"),
 )
-_TWO_SIGNS: Final = (("://", "@"), ("api", "key"), ("access", "key"), ("signing", "key"), ("session", "id"))
+#: Words that begin many others (author, tokens, secretary): looked at twice.
+_WORD_SIGNS: Final = ("auth", "token", "secret", "basic", "bot")
+_WORD_SIGN: Final = re.compile(
+    r"(?:auth|Auth|AUTH|token|Token|TOKEN|secret|Secret|SECRET|secrets|Secrets|SECRETS)(?![a-z])"
+    r"|[Bb][Aa][Ss][Ii][Cc]\s|[Bb][Oo][Tt]\d{6}"
+)
+_TWO_SIGNS: Final = (
+    ("://", "@"),
+    *(("api", "key"), ("access", "key"), ("private", "key"), ("signing", "key"), ("session", "id")),
+)
 
 
 def is_secret_name(name: str) -> bool:
@@ -176,6 +185,7 @@ def _may_reveal(text: str) -> bool:
     low = text.lower()
     return (
         any(sign in low for sign in _SIGNS)
+        or (any(sign in low for sign in _WORD_SIGNS) and _WORD_SIGN.search(text) is not None)
         or any(one in low and other in low for one, other in _TWO_SIGNS)
         or _values.found(text)
     )

@@ -3,6 +3,9 @@
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from registry import masking
 
@@ -127,3 +130,47 @@ def test_no_text_takes_long(piece: str) -> None:
     masking.mask_text(text)
 
     assert time.process_time() - started < 2
+
+
+NAMES = st.sampled_from(
+    [
+        *("Authorization", "auth", "authHeader", "X-Auth", "token", "tokenValue", "dbPassword", "SECRET_KEY"),
+        *("apiKey", "api_key", "API-Key", "accessKey", "private_key", "signingKey", "sessionId", "session_id", "jwt"),
+        *("cookies", "Set-Cookie", "credentials", "passphrase", "pwd", "bearer", "signature", "clientSecrets"),
+        *("secrets", "secretKey"),
+    ]
+)
+
+
+@hypothesis_settings(deadline=None)
+@given(NAMES, st.text(min_size=1, max_size=30))
+def test_a_quick_look_misses_no_name(name: str, value: str) -> None:
+    assert masking.mask({"a": [{name: value}]}) == {"a": [{name: masking.MASK}]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bearer abcdefgh12",
+        "Basic QWxhZGRpbjpvcGVu",
+        "Basic\nQWxhZGRpbjpvcGVu",
+        "sk-abcdefgh",
+        "PK_abcdefgh1",
+        "ghp_abcdefghij",
+        "github_pat_abcdefghij",
+        "glpat-abcdefghij",
+        "xoxb-abcdefghij",
+        "AKIAABCDEFGHIJKLMNOP",
+        "eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.abc",
+        "-----BEGIN RSA PRIVATE KEY-----\nabc",
+        "bot1234567:abcdefghijklmnopqrst",
+        "https://u:p@example.com",
+        "https://example.com/?key=a&b=1",
+        "https://example.com/?sessionId=a1",
+        '{"text": "{\\"apiKey\\": \\"a\\"}"}',
+        "X-Api-Key: abcdefg1",
+    ],
+)
+def test_a_quick_look_misses_nothing_that_looks_like_one(text: str) -> None:
+    assert masking.reveals(text)
+    assert masking.reveals(f"words before, {text}")
