@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 
 from registry import masking
+from registry.errors import OfficinaError
 from registry.jsontext import compact
 
 
@@ -77,7 +78,10 @@ class SealedJson(JsonText):
 
     def process_result_value(self, value: str | None, dialect: Any) -> Any:
         if value is not None and value.startswith(_SEALED):
-            seal: Seal = getattr(dialect, SEAL)
+            seal: Seal | None = getattr(dialect, SEAL, None)
+            if seal is None:
+                words = "a row holds an encrypted value, and there is no key to it: set OFFICINA_SECRET_KEY as it was"
+                raise OfficinaError(words, code="sealed")
             value = seal.open_text(value.removeprefix(_SEALED))
         return super().process_result_value(value, dialect)
 
