@@ -19,7 +19,7 @@ OF_COMMANDS = ("submitted", "answered", "cancelled")
 #: Points that a worker reaches only while it makes up for another one's death, for lost messages, or leaves.
 OF_REPAIR = ("taken_back", "rewoken", "stepped", "leaving", "expired")
 #: What the short form walks.
-SHORT = ("begun", "acted", "parked", "replaced", "settling")
+SHORT = ("begun", "replaced", "settling")
 
 
 def walked() -> list[object]:

@@ -104,6 +104,7 @@ def test_a_call_that_never_comes_back_holds_neither_its_run_nor_its_worker(compa
     company.keeps_its_promises()
 
 
+@pytest.mark.long
 def test_a_suspect_that_seizes_the_interpreter_is_ended_by_its_worker(company: Company, story: Story) -> None:
     story.tells("14b", "a call that lets no other thread of its process run", "only the first worker is lost to it")
     first, second = company.hire(), company.understudy()

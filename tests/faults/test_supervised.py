@@ -59,6 +59,7 @@ def test_the_runs_of_a_dead_worker_go_on_at_once(company: Company, supervisor: P
     company.keeps_its_promises()
 
 
+@pytest.mark.long
 def test_a_frozen_worker_is_ended_and_started_again(company: Company, supervisor: Process, story: Story) -> None:
     story.tells("6c", "SIGSTOP of a worker under its supervisor, its lease 60 s", "it is killed, a fresh one goes on")
     project = company.submit([task("long", retries=0)], SCRIPT)
