@@ -1,6 +1,8 @@
 """One project that uses every kind of node: it asks, sleeps, fans out, hands over, and carries an action out."""
 
+import json
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from orchestrator.settings import Settings
@@ -66,6 +68,15 @@ def plan() -> list[dict[str, Any]]:
         *(task(f"uses-{name}", agent=name, retries=0) for name in ("kid", "closer")),
     ]
     return [*first, task("last", skills=SKILLS, after=[one["key"] for one in first], retries=0)]
+
+
+def write(folder: Path) -> Path:
+    """The project as a file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "script.json").write_text(json.dumps(script()), encoding="utf-8")
+    body = {"title": "Everything", "brief": "b", "tasks": plan(), "agents": agents(), "script": "script.json"}
+    (folder / "project.json").write_text(json.dumps(body), encoding="utf-8")
+    return folder / "project.json"
 
 
 def answers(settings: Settings, project: Watched) -> None:

@@ -5,9 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from orchestrator.crashpoints import POINTS
 from orchestrator.stack.environment import child_environment
+from orchestrator.states import SIGNAL_OF_PARK
+from orchestrator.store.database import get_database
+from orchestrator.store.tables import projects
 from registry.graph.model import Graph
 from tests.faults import everything, skills
 from tests.faults.company import Company
@@ -32,7 +36,7 @@ def ends(company: Company, project: Watched) -> None:
 
     def over() -> bool:
         everything.answers(company.settings, project)
-        waits = any(s.status == "open" for s in project.signals)
+        waits = any(s.status == "open" and s.kind in SIGNAL_OF_PARK for s in project.signals)
         return project.status in ("completed", "partial", "failed") and not waits and not acting(project)
 
     company.waits_for(over, 150)
@@ -105,12 +109,12 @@ def test_whoever_repairs_dies_too(company: Company, story: Story, point: str) ->
 def test_a_command_dies_there(company: Company, story: Story, tmp_path: Path, point: str) -> None:
     story.tells("7", f"kill -9 of a command at `{point}`: committed, nobody told", "what was committed happens")
     company.hire().ready()
-    project = company.submit(everything.plan(), everything.script(), agents=everything.agents())
-    words = {
-        "submitted": ["submit", str(company.folder / "p2" / "project.json"), "--key", "again"],
-        "answered": ["answer", project.open_signal(60).id, "--payload", '{"approved": true}'],
-        "cancelled": ["cancel", project.id],
-    }[point]
+    if point == "submitted":
+        words = ["submit", str(everything.write(company.folder / "project"))]
+    else:
+        project = company.submit(everything.plan(), everything.script(), agents=everything.agents())
+        asked = company.waits_for(lambda: next((s.id for s in project.signals if s.kind == "decision"), None))
+        words = {"answered": ["answer", asked, "Do it"], "cancelled": ["cancel", project.id]}[point]
     environment = child_environment(company.settings) | {
         "OFFICINA_CRASHPOINTS": f"{point}=1",
         "PYTHONPATH": str(Path(__file__).parents[2]),
@@ -120,6 +124,10 @@ def test_a_command_dies_there(company: Company, story: Story, tmp_path: Path, po
     ended = subprocess.run([sys.executable, "-c", command, *words], env=environment, timeout=90, check=False)
 
     assert ended.returncode == -9, f"nothing ever came to {point!r}"
+    if point == "submitted":
+        with get_database(company.settings).read() as connection:
+            project = Watched(company.settings, str(connection.execute(select(projects.c.id)).scalar_one()))
+        company.projects.append(project)
     if point == "cancelled":
         with story.recovery():
             company.waits_for(lambda: project.status == "cancelled")
