@@ -49,7 +49,10 @@ def ends(company: Company, project: Watched) -> None:
 
 
 def acting(project: Watched) -> bool:
-    return any(s.carry_on and s.status == "answered" and s.execution in ("none", "started") for s in project.signals)
+    return any(
+        s.carry_on and s.status == "answered" and s.execution in ("none", "started") and not s.rejected
+        for s in project.signals
+    )
 
 
 def test_the_project_uses_every_node_kind() -> None:
