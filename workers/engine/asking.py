@@ -48,7 +48,6 @@ def decision(
         action={"toolCallId": call.id, "skill": pending.skill, "input": pending.input},
         digest=pending.digest,
         schema=schema or DECISION,
-        life_ms=session.limits.signal_life_days * 86_400_000,
         most_open=session.limits.open_decisions_per_project,
         carry_on=carry_on,
     )
@@ -67,7 +66,6 @@ def question(session: Session, call: Call, result: SkillResult) -> SignalRecord:
         body=asked.prompt,
         options=list(asked.options),
         schema=asked.schema,
-        life_ms=session.limits.signal_life_days * 86_400_000,
     )
 
 

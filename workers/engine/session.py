@@ -39,6 +39,7 @@ from workers.engine.toolset import Toolset
 
 #: A snapshot of the whole state every so many checkpoints.
 SNAPSHOT_EVERY = 50
+DAY_MS = 86_400_000
 #: Kinds of events that are kept however many a run writes.
 ALWAYS = ("run.", "task.", "project.", "signal.", "budget.")
 
@@ -219,6 +220,8 @@ class Session:
             self.pending.files.append(file)
 
     def raise_signal(self, signal: SignalRecord) -> None:
+        if signal.life_ms is None:
+            signal.life_ms = self.limits.signal_life_days * DAY_MS
         with self.lock:
             self.signals[signal.id] = signal
             self.pending.signals.append(signal)

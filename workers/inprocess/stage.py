@@ -106,7 +106,7 @@ class Stage:
             "steps": row.steps,
             "tokens": row.tokens,
             "events": [line.to_json() for line in lines],
-            "interrupts": [signals.record(signal).to_json(RUN_ID) for signal in raised],
+            "interrupts": [_seen(signal) for signal in raised],
         }
 
 
@@ -121,6 +121,11 @@ class WhenNeeded:
 
 def _target(agent_id: str, body: dict[str, Json]) -> Target:
     return Target(agent_id, str(body.get("name", agent_id)), digest=digest(body), definition=body)
+
+
+def _seen(signal: Any) -> dict[str, Json]:
+    times: dict[str, Json] = {"createdAt": signal.created_at, "expiresAt": signal.expires_at}
+    return signals.record(signal).to_json(RUN_ID) | times
 
 
 def _refused(faults: list[str]) -> dict[str, Json]:

@@ -69,6 +69,16 @@ def test_a_gate_that_nobody_opens_in_time() -> None:
     assert (asks.status, [s["status"] for s in asks.report["interrupts"]]) == ("needs_input", ["open"])
 
 
+def test_a_gate_stands_open_for_all_of_its_time_and_a_question_for_as_long_as_the_settings_say() -> None:
+    def life(definition: dict[str, Any], **settings: int) -> float:
+        (signal,) = play(definition, [], limits=Limits(**settings)).report["interrupts"]
+        return (signal["expiresAt"] - signal["createdAt"]) / 86_400_000
+
+    asks = agent({"i": {"type": "control:interrupt", "reason": "Go on?"}}, "start -> i", "i -> end")
+    assert life(waiting(timeoutMs=30 * 86_400_000, onTimeout="interrupt")) >= 37
+    assert [life(one, signal_life_days=3) for one in (waiting(), asks)] == [3, 3]
+
+
 def handing(text: str = "bob", **fields: Any) -> dict[str, Any]:
     return agent({"h": {"type": "control:handoff", "agentId": text} | fields}, "start -> h", "h -> end")
 

@@ -10,7 +10,7 @@ from registry.graph.expressions import ExpressionError
 from registry.graph.model import Wait
 from registry.ids import new_id
 from workers.engine.outcome import Done, Outcome, Parked
-from workers.engine.session import Session
+from workers.engine.session import DAY_MS, Session
 
 #: Where the memo keeps a wait under way: {step, fireAt?, signal?}.
 MEMO = "wait"
@@ -87,6 +87,8 @@ def _gate(session: Session, node: Wait) -> SignalRecord:
         node_id=session.node_id,
         reason=node.reason,
         schema=node.resume_schema,
+        # A gate stands open for all of its own time; a person who is asked after it gets the usual time on top.
+        life_ms=(node.timeout_ms or 0) + session.limits.signal_life_days * DAY_MS,
     )
 
 
