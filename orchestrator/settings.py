@@ -83,7 +83,7 @@ class Limits(GraphLimits):
     run_attempts: int = Field(3, ge=1)
     """Times a run may be begun without reaching a new checkpoint before it ends as `poison`. From the second time on it
     has a process to itself, and only the death of that counts."""
-    run_claims: int = Field(10, ge=1)
+    run_claims: int = Field(20, ge=1)
     """Claims without a new checkpoint after which a run ends as `poison` though nobody saw its process die."""
     stuck_s: float = Field(30, gt=0)
     """Seconds beyond its own time after which a call counts as stuck: its run goes on elsewhere."""

@@ -92,10 +92,11 @@ class Cells:
     def carry(self, claim: Claim) -> Carried | None:
         """Lets a claimed suspect make its next step; None when it got past it and is still this worker's."""
         suspect = Suspect(claim)
+        # It may wait here for a place, and its process for its imports: neither counts against it.
+        self._database.write(lambda c: runs.hold_back(c, claim.run_id, claim.fence))
         with self._hold(claim.run_id, suspect), self._places:
             if suspect.stopped.is_set():
                 return Carried("lost")
-            self._database.write(lambda c: runs.hold_back(c, claim.run_id, claim.fence))
             said = self._step(suspect)
         if said == INNOCENT and not suspect.stopped.is_set():
             return None
