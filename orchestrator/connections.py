@@ -30,11 +30,20 @@ def save(settings: Settings, owner_id: str, name: str, document: Json) -> bool:
         connection = ANY.validate_json(compact(document), strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False, include_context=False)
-        faults = [Fault(".".join(map(str, e["loc"][1:])) or "kind", "invalid_connection", e["msg"]) for e in found]
+        faults = [
+            Fault(
+                ".".join(map(str, e["loc"][1:])) or "kind", "invalid_connection", e["msg"].removeprefix("Value error, ")
+            )
+            for e in found
+        ]
         raise WrongUse("the connection cannot be used as it is", faults=faults) from None
     shown, secrets = split(connection)
     row = {"kind": connection.kind, "config": shown, "secrets": Vault(settings).close(secrets)}
     return get_database(settings).write(lambda c: connections.save(c, owner_id, name, row))
+
+
+def _fault(field: str, words: str) -> Fault:
+    return Fault(field, "invalid_connection", words.removeprefix("Value error, "))
 
 
 def remove(settings: Settings, owner_id: str, name: str) -> None:

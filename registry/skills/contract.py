@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
 MAX_DETAILS = 10
+#: What pydantic writes before the words of a validator of ours.
+_OURS = "Value error, "
 #: Types of `PydanticCustomError` that keep their name as the code of the refusal.
 OWN_CODES = frozenset({"path_escape", "unknown_skill"})
 
@@ -57,7 +59,7 @@ class ModelContract:
             faults = error.errors(include_url=False, include_input=False)
             # Judgements with a code of their own (`path_escape`) are raised as custom errors of that type.
             code = next((e["type"] for e in faults if e["type"] in OWN_CODES), "invalid_input")
-            raise _invalid([Detail(_dotted(e["loc"]), e["msg"]) for e in faults], code) from None
+            raise _invalid([Detail(_dotted(e["loc"]), e["msg"].removeprefix(_OURS)) for e in faults], code) from None
 
     def canonical(self, checked: Any) -> Json:
         return checked.model_dump(mode="json", by_alias=True)

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from registry.base import Model
 from registry.errors import SkillError
 from registry.skills.context import SkillContext
-from registry.skills.paths import WorkspacePath, slug
+from registry.skills.paths import WorkspacePath, slug, stem
 from registry.skills.ports import Wanted
 from registry.skills.skill import Skill, skill
 from registry.text import not_blank
@@ -28,15 +28,9 @@ STYLES: Final = {
 }
 
 
-def _stem(path: str) -> str:
-    if path.lower().endswith(".png"):
-        raise ValueError("is the path without an extension: .png is added")
-    return path
-
-
 class GenerateImage(Model):
     prompt: Annotated[str, StringConstraints(min_length=1, max_length=4000), AfterValidator(not_blank)]
-    path: Annotated[WorkspacePath, AfterValidator(_stem)] | None = Field(
+    path: Annotated[WorkspacePath, stem(".png", longest="-4.png")] | None = Field(
         default=None, description="without extension; images/<prompt> when left out"
     )
     size: Literal["1024x1024", "1536x1024", "1024x1536", "512x512"] = "1024x1024"
@@ -129,8 +123,8 @@ def _wanted(given: GenerateImage, context: SkillContext) -> Wanted:
 
 
 def _path(given: GenerateImage, number: int, count: int) -> str:
-    stem = given.path or f"images/{slug(given.prompt)}"
-    return f"{stem}.png" if count == 1 else f"{stem}-{number}.png"
+    start = given.path or f"images/{slug(given.prompt)}"
+    return f"{start}.png" if count == 1 else f"{start}-{number}.png"
 
 
 def _as_png(content: bytes) -> tuple[bytes, tuple[int, int]]:

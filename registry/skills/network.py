@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from registry.errors import Detail, SkillError
+from registry.skills.charsets import codec_of
 from registry.skills.urls import Url
 
 MIB: Final = 1024 * 1024
@@ -78,16 +79,12 @@ class Incoming:
 
     @property
     def charset(self) -> str:
-        """The charset its header names, when Python knows it; else UTF-8."""
+        """The charset its header names, as Python's codec; else UTF-8. Not UTF-7: it makes halves of characters."""
         for part in (self.header("content-type") or "").split(";")[1:]:
             name, _, value = part.partition("=")
             if name.strip().lower() == "charset":
-                label = value.strip().strip("\"'")
-                try:
-                    b"".decode(label)
-                except (LookupError, ValueError):  # unknown, or a codec that is no charset
-                    return "utf-8"
-                return label
+                codec = codec_of(value.strip().strip("\"'"))
+                return codec if codec is not None and codec != "utf-7" else "utf-8"
         return "utf-8"
 
     @property

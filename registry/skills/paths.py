@@ -164,6 +164,23 @@ def _judged(judge: Callable[[str], str]) -> AfterValidator:
     return AfterValidator(validate)
 
 
+def stem(*endings: str, longest: str) -> AfterValidator:
+    """Judges a path that a skill adds endings to, as the longest that it may become.
+
+    Args:
+        endings: what the path must not bring itself.
+        longest: all that is added at most, a number before the ending included.
+    """
+
+    def judge(path: str) -> str:
+        if path.lower().endswith(endings):
+            raise PydanticCustomError("value_error", "is the path without an extension: it is added")
+        normalise(path + longest)
+        return path
+
+    return _judged(judge)
+
+
 def _described(text: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_BYTES, "description": text})
 
@@ -181,4 +198,13 @@ WorkspaceGlob = Annotated[
     WithJsonSchema({"type": "string", "maxLength": MAX_GLOB, "description": "a gitignore-style pattern, as in *.md"}),
 ]
 
-__all__ = ["RESERVED", "WorkspaceFolder", "WorkspaceGlob", "WorkspacePath", "judge_glob", "normalise", "slug"]
+__all__ = [
+    "RESERVED",
+    "WorkspaceFolder",
+    "WorkspaceGlob",
+    "WorkspacePath",
+    "judge_glob",
+    "normalise",
+    "slug",
+    "stem",
+]

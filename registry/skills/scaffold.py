@@ -1,5 +1,6 @@
 """`code.scaffold_react_node`: a small web project to start from (spec: skills 7.11). Nothing is installed or run."""
 
+import shlex
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
@@ -196,7 +197,7 @@ def scaffold(given: Scaffold, context: SkillContext) -> Scaffolded:
         files=[ScaffoldedFile(path=one.path, bytes=one.bytes, sha256=one.sha256) for one in stored],
         scripts=sorted(plan.scripts),
         next_steps=[
-            f"cd {root}",
+            f"cd {shlex.quote(root)}",  # a person types it, and a folder may be called anything
             "npm install  # with Node 22.22 or later",
             "npm run dev:server",
             "npm run dev:client",

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from registry.base import Json, Model
 from registry.errors import Detail, SkillError
 from registry.skills.context import SkillContext, Workspace
-from registry.skills.paths import WorkspacePath, slug
+from registry.skills.paths import WorkspacePath, slug, stem
 from registry.skills.ports import Ask
 from registry.skills.skill import Skill, skill
 from registry.text import not_blank, one_line
@@ -85,12 +85,6 @@ class Camera(Model):
         return self
 
 
-def _stem(path: str) -> str:
-    if path.lower().endswith((".json", ".glb", ".html")):
-        raise ValueError("is the path without an extension: each format adds its own")
-    return path
-
-
 def _distinct(formats: list[Format]) -> list[Format]:
     return list(dict.fromkeys(formats))
 
@@ -104,7 +98,7 @@ class CreateScene(Model):
     lights: list[Light] | None = Field(default=None, max_length=8, description="sun and ambient when left out")
     camera: Camera | None = Field(default=None, description="frames the scene when left out")
     background: Color = "#f2f2f2"
-    path: Annotated[WorkspacePath, AfterValidator(_stem)] | None = Field(
+    path: Annotated[WorkspacePath, stem(".json", ".glb", ".html", longest=".json")] | None = Field(
         default=None, description="without extension; scenes/<title> when left out"
     )
     formats: Annotated[list[Format], Field(min_length=1, max_length=3), AfterValidator(_distinct)] = Field(
@@ -177,9 +171,9 @@ def create(given: CreateScene, context: SkillContext) -> CreatedScene:
         if len(content) > MAX_FILE_BYTES:
             words = f"the {wanted} file would have {len(content)} bytes, and {MAX_FILE_BYTES} is the most"
             raise SkillError("too_large", words)
-    stem = given.path or f"scenes/{slug(given.title)}"
+    start = given.path or f"scenes/{slug(given.title)}"
     return CreatedScene(
-        files=[_put(context, context.workspace, f"{stem}.{wanted}", wanted, contents[wanted]) for wanted in contents],
+        files=[_put(context, context.workspace, f"{start}.{wanted}", wanted, contents[wanted]) for wanted in contents],
         object_count=len(objects),
         triangles=scene.triangles,
         bounding_box=Box(min=scene.lowest, max=scene.highest),

@@ -22,7 +22,7 @@ NOT_WIRED: Final = "no schedules are wired to this call: nothing was created"
 #: Minutes between two firings, at least, and times that are looked at to tell.
 LEAST_MINUTES: Final = 5
 LOOKED_AT: Final = 20
-#: How far from now a single moment may lie.
+#: How far from now a single moment, or the first of many, may lie.
 SOONEST_MS: Final = 30_000
 LATEST_MS: Final = 2 * 366 * 24 * 60 * MINUTE_MS
 
@@ -157,6 +157,8 @@ def _faults(schedule: Schedule, now: int) -> Iterator[tuple[str, str]]:
             yield "at", "lies more than 2 years ahead"
     if schedule.end_at is not None and schedule.end_at <= now:
         yield "endAt", "is past"
+    if schedule.start_at is not None and schedule.start_at > now + LATEST_MS:
+        yield "startAt", "lies more than 2 years ahead"
     field = {"at": "at", "every": "everyMinutes", "cron": "cron"}[schedule.kind]
     if schedule.next_time(now) is None:
         yield field, "never comes due between startAt and endAt"

@@ -3,6 +3,7 @@
 Patterns run on the linear engine, references stay inside of the schema, and everything is counted before it is used.
 """
 
+import threading
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -23,6 +24,10 @@ MAX_BYTES: Final = 32 * 1024
 MAX_DEPTH: Final = 12
 MAX_PROPERTIES: Final = 200
 MAX_MESSAGES: Final = 10
+#: References one check follows: schemas that refer to two others, which refer to two others, double at each step.
+MAX_FOLLOWED: Final = 20_000
+_ENDLESS: Final = "refers to itself without end"
+_MULTIPLIED: Final = f"its references multiply: more than {MAX_FOLLOWED} would have to be followed"
 #: Keywords whose value is a schema, a list of schemas, schemas by name. Everything else is data.
 _ONE: Final = (
     "additionalProperties",
@@ -38,6 +43,8 @@ _ONE: Final = (
     "unevaluatedProperties",
 )
 _MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
+_REFERENCES: Final = ("$ref", "$dynamicRef")
+_UNEVALUATED: Final = ("unevaluatedItems", "unevaluatedProperties")
 _NAMED: Final = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
 
 
@@ -61,7 +68,9 @@ def answer_faults(schema: dict[str, Json], value: Json) -> list[Detail]:
     try:
         found = list(_take(_validator(schema).iter_errors(value), MAX_MESSAGES))
     except RecursionError:
-        return [Detail("schema", "refers to itself without end")]
+        return [Detail("schema", _ENDLESS)]
+    except _Multiplied:
+        return [Detail("schema", _MULTIPLIED)]
     return [Detail(_at(error.absolute_path, "value"), error.message[:300]) for error in found]
 
 
@@ -126,32 +135,45 @@ def _patterns(schema: dict[str, Json]) -> Iterator[Detail]:
         yield Detail(both[0], "unevaluatedProperties cannot stand beside patternProperties here")
 
 
+def _uncounted(parts: list[tuple[dict[str, Json], str, int]]) -> Detail | None:
+    """The library follows references for two keywords by a way of its own, which nothing here counts."""
+    blind = [f"{path}.{word}" for part, path, _ in parts for word in _UNEVALUATED if word in part]
+    refers = any(word in part for part, _, _ in parts for word in _REFERENCES)
+    return Detail(blind[0], "cannot stand in a schema with references here") if blind and refers else None
+
+
 def _references(schema: dict[str, Json]) -> Iterator[Detail]:
+    parts = list(_subschemas(schema))
+    if blind := _uncounted(parts):
+        yield blind
+        return
     resolver = referencing.Registry().with_resource("", DRAFT202012.create_resource(schema)).resolver()
-    for part, path, _ in _subschemas(schema):
+    for part, path, _ in parts:
         for keyword in ("$id", "$anchor", "$dynamicAnchor", "$vocabulary"):
             if keyword in part:
                 yield Detail(f"{path}.{keyword}", "is not taken here; refer by path, such as #/$defs/name")
-        for keyword in ("$ref", "$dynamicRef"):
-            reference = part.get(keyword)
-            if reference is None:
-                continue
-            if not isinstance(reference, str) or not reference.startswith("#"):
-                yield Detail(f"{path}.{keyword}", "has to stay inside of the schema: it begins with #")
-                continue
-            try:
-                found = resolver.lookup(reference).contents
-            except Unresolvable:
-                yield Detail(f"{path}.{keyword}", f"{reference[:100]!r} points nowhere")
-                continue
-            if not isinstance(found, (dict, bool)):
-                yield Detail(f"{path}.{keyword}", f"{reference[:100]!r} points at no schema")
+        for keyword in _REFERENCES:
+            if keyword in part and (words := _lost(part[keyword], resolver)):
+                yield Detail(f"{path}.{keyword}", words)
     try:
         _validator(schema).is_valid({})
     except RecursionError:
-        yield Detail("schema", "refers to itself without end")
+        yield Detail("schema", _ENDLESS)
+    except _Multiplied:
+        yield Detail("schema", _MULTIPLIED)
     except Exception:  # a reference into the middle of nowhere; each was told above
         return
+
+
+def _lost(reference: Json, resolver: Any) -> str | None:
+    """Why a reference cannot be followed; None: it can."""
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return "has to stay inside of the schema: it begins with #"
+    try:
+        found = resolver.lookup(reference).contents
+    except Unresolvable:
+        return f"{reference[:100]!r} points nowhere"
+    return None if isinstance(found, (dict, bool)) else f"{reference[:100]!r} points at no schema"
 
 
 def pattern_fault(pattern: str) -> str | None:
@@ -210,9 +232,36 @@ def _additional_properties(validator: Any, extra: Json, instance: Json, schema: 
             yield from validator.descend(value, extra, path=name)
 
 
+class _Multiplied(Exception):
+    """Control flow: one check has followed more references than any honest pair of schema and value needs."""
+
+
+class _Followed(threading.local):
+    """References the check under way in this thread has followed."""
+
+    count = 0
+
+
+_followed = _Followed()
+
+
+def _counting(keyword: str) -> Any:
+    """The library's own reading of a reference, counted."""
+    follow = jsonschema.Draft202012Validator.VALIDATORS[keyword]
+
+    def counted(validator: Any, reference: str, instance: Json, schema: Json) -> Iterator[Any]:
+        _followed.count += 1
+        if _followed.count > MAX_FOLLOWED:
+            raise _Multiplied
+        yield from follow(validator, reference, instance, schema)
+
+    return counted
+
+
 @lru_cache(maxsize=1)
 def _linear() -> Any:
     keywords = {
+        **{keyword: _counting(keyword) for keyword in _REFERENCES},
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
@@ -221,6 +270,8 @@ def _linear() -> Any:
 
 
 def _validator(schema: dict[str, Json]) -> Any:
+    """A validator for one check: from here on the references it follows are counted."""
+    _followed.count = 0
     return _linear()(schema, registry=referencing.Registry())
 
 

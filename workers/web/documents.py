@@ -4,6 +4,8 @@ import io
 import re
 from typing import Any, Final
 
+from registry.skills.charsets import codec_of
+
 #: Pages of a PDF that are read.
 MAX_PAGES: Final = 50
 #: Characters of an extraction below which a page is read again with less judgement.
@@ -64,10 +66,8 @@ def _by(body: bytes, label: str) -> str | None:
     label = _WIDER.get(label.strip().lower(), label.strip().lower())
     if label.startswith(("utf-16", "utf-32")):
         label = "utf-8" if b"\0" not in body[:100] else label  # a page whose meta could be read is none
-    try:
-        return body.decode(label, "replace")
-    except (LookupError, ValueError):  # an unknown label, or a codec that is no charset
-        return None
+    codec = codec_of(label)
+    return None if codec is None else body.decode(codec, "replace")
 
 
 def _guessed(body: bytes) -> str:

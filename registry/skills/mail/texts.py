@@ -1,5 +1,6 @@
 """What strangers wrote, as text a model can read: charsets, encoded words, addresses, dates, bodies."""
 
+import contextlib
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -8,6 +9,7 @@ from email.header import decode_header
 from email.utils import getaddresses, parsedate_to_datetime
 from typing import Final
 
+from registry.skills.charsets import codec_of
 from registry.skills.mail import page
 from registry.skills.mail.mime import Part
 
@@ -18,27 +20,16 @@ MAX_ATTACHMENTS: Final = 100
 #: Bytes from which on a charset is guessed: fewer fit too many.
 GUESSABLE: Final = 100
 
-#: Names of charsets that mail is written in. Python knows codecs that are no charset or take quadratic time.
-_CHARSET = re.compile(
-    r"(us-?)?ascii|utf[-_]?(7|8|16|32)([-_]?[bl]e)?|(iso[-_]?8859[-_]?\d{1,2}|latin[-_]?\d{1,2})"
-    r"|(windows|cp|ibm)[-_]?\d{3,5}|koi8[-_]?[rtu]|gb(k|2312|18030)|big5([-_]?hkscs)?|hz(-gb-2312)?"
-    r"|euc[-_]?(jp|kr|cn|tw)|(shift[-_]?|s)jis|iso[-_]?2022[-_]?(jp|kr)([-_]?\d)?|ks_c_5601-1987|tis[-_]?620"
-    r"|mac[-_]?(roman|cyrillic|greek|latin2)|macintosh|viscii|johab",
-    re.IGNORECASE,
-)
-_WITHOUT_CODEC: Final = {"ks_c_5601-1987": "cp949", "macintosh": "mac_roman", "gb2312": "gb18030", "x-gbk": "gbk"}
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _BLANKS = re.compile(r"\s+")
 
 
 def decode(raw: bytes, charset: str | None) -> str:
     """Bytes as text: in the charset they claim, else UTF-8, else the likeliest; what cannot be read becomes U+FFFD."""
-    named = (charset or "").strip().lower()
-    if _CHARSET.fullmatch(named):
-        try:
-            return raw.decode(_WITHOUT_CODEC.get(named, named), "replace")
-        except (LookupError, UnicodeError):
-            pass
+    codec = codec_of(charset or "")
+    if codec is not None:
+        with contextlib.suppress(UnicodeError):
+            return raw.decode(codec, "replace")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:

@@ -134,6 +134,7 @@ class TestCharsets:
             ("utf-8", "text/html; charset=utf-8", '<meta charset="windows-1252">'),
             ("utf-8", "text/html", ""),
             ("utf-8", "text/html; charset=nonsense", ""),
+            ("utf-8", "text/html; charset=punycode", ""),
             ("utf-8-sig", "text/html; charset=iso-8859-1", ""),
             ("utf-16", "text/html", ""),
         ],

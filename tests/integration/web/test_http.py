@@ -59,6 +59,15 @@ class TestRequest:
         site.page("/", "zażółć".encode("iso-8859-2"), kind="text/plain; charset=ISO-8859-2")
         assert output(call("http.request", given={"url": site.url()}))["body"] == "zażółć"
 
+    @pytest.mark.parametrize("label", ["punycode", "idna", "unicode_escape", "utf-7", "rot13", "undefined", "x" * 999])
+    def test_a_codec_that_is_no_charset_is_not_followed(self, call: Call, site: TrapSite, label: str) -> None:
+        # Some of Python's take quadratic time, others make half a character of innocent bytes.
+        body = b"+2AA- \\ud800 a-" + b"b" * 200_000
+        site.page("/", body, kind=f"text/plain; charset={label}")
+        found = output(call("http.request", given={"url": site.url()}))
+        assert found["body"].encode() == body
+        assert found["elapsedMs"] < 5_000
+
     def test_it_is_cut_off_at_the_size_asked_for(self, call: Call, site: TrapSite) -> None:
         site.page("/", "ż" * 100)
         found = output(call("http.request", given={"url": site.url(), "maxBytes": 11}))

@@ -224,9 +224,17 @@ def deep(levels: int) -> dict[str, Any]:
     return made
 
 
+def doubling(steps: int, **more: Any) -> dict[str, Any]:
+    """Each of its parts refers twice to the next."""
+    parts: dict[str, Any] = {f"p{n}": {"allOf": [{"$ref": f"#/$defs/p{n + 1}"}] * 2} for n in range(steps)}
+    return {"type": "object", "$defs": parts | {f"p{steps}": {}}, "$ref": "#/$defs/p0"} | more
+
+
 @pytest.mark.parametrize(
     ("schema", "path"),
     [
+        (doubling(60), "schema"),
+        (doubling(60, unevaluatedProperties=False), "schema.unevaluatedProperties"),
         ({"type": "array", "items": {"type": "string"}}, "schema.type"),
         ({}, "schema.type"),
         ({"type": ["object"]}, "schema.type"),
@@ -290,6 +298,20 @@ def test_a_hostile_pattern_and_answer_hold_nobody(desk: Desk, server: StubModel)
     assert time.monotonic() - begun < 2
     assert len(faults) == 3
     assert schema_faults(schema) == []
+
+
+def test_references_that_double_with_each_level_of_an_answer_hold_nobody() -> None:
+    twice = {"properties": {"a": {"$ref": "#/$defs/node"}}}
+    schema = {"type": "object", "$defs": {"node": {"allOf": [twice, twice]}}, "$ref": "#/$defs/node"}
+    value: dict[str, Any] = {}
+    for _ in range(60):
+        value = {"a": value}
+
+    assert schema_faults(schema) == []
+    begun = time.monotonic()
+    assert [fault.path for fault in answer_faults(schema, value)] == ["schema"]
+    assert time.monotonic() - begun < 10
+    assert answer_faults(schema, {"a": {"a": {}}}) == []
 
 
 def test_the_counterpart_keeps_the_rules_of_the_real_api(server: StubModel) -> None:

@@ -11,7 +11,9 @@ from pydantic import Field
 
 from registry.base import Model
 from registry.errors import SkillError
+from registry.skills.context import Caller, SkillContext
 from registry.skills.contract import ModelContract
+from registry.skills.image import generate
 from registry.skills.paths import (
     WorkspaceFolder,
     WorkspaceGlob,
@@ -20,6 +22,8 @@ from registry.skills.paths import (
     normalise,
     slug,
 )
+from registry.skills.registry import SkillRegistry
+from registry.skills.scene3d import create
 
 
 def refusal(path: str, *, folder: bool = False) -> str:
@@ -251,3 +255,28 @@ def test_every_slug_is_a_good_file_name(title: str) -> None:
     assert len(name) <= 60
     assert normalise(f"docs/{name}.md") == f"docs/{name}.md"
     assert slug(name) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "longest"),
+    [
+        ("image.generate", {"prompt": "a lake"}, 200 - len("-4.png")),
+        ("scene3d.create", {"title": "A lake", "objects": [{"kind": "box"}]}, 200 - len(".json")),
+    ],
+)
+def test_a_path_that_gets_an_ending_is_judged_with_it_before_anything_is_made(
+    name: str, more: dict[str, object], longest: int
+) -> None:
+    registry, context = SkillRegistry([generate, create]), SkillContext(Caller("run"))
+    assert registry.check(name, more | {"path": "a" * longest}, context).input.path == "a" * longest
+    with pytest.raises(SkillError) as caught:
+        registry.check(name, more | {"path": "a" * (longest + 1)}, context)
+    assert (caught.value.code, caught.value.details[0].path) == ("invalid_input", "path")
+    # The words are ours from the first one on, not the library's.
+    assert caught.value.details[0].message.startswith("a segment of the path")
+
+
+def test_the_words_of_a_validator_come_without_the_librarys_own() -> None:
+    with pytest.raises(SkillError) as caught:
+        SkillRegistry([create]).check("scene3d.create", {"title": "A lake"}, SkillContext(Caller("run")))
+    assert caught.value.message == "the input: exactly one of objects and prompt says what is in the scene"

@@ -84,6 +84,14 @@ def test_a_project_is_written_and_told(desk: Desk) -> None:
     assert all(pin[0].isdigit() for pin in pins.values()), "versions are pinned"
 
 
+def test_what_a_person_shall_type_does_no_more_than_it_says(desk: Desk) -> None:
+    folder = "it's $(touch pwned); touch pwned"
+    step = desk.made(dir=folder)["nextSteps"][0]
+    told = subprocess.run(["sh", "-c", f"{step} && pwd"], cwd=desk.folder, capture_output=True, text=True, check=True)
+    assert told.stdout.strip().endswith(folder)
+    assert not list(desk.folder.rglob("pwned"))
+
+
 def test_features_add_their_files(desk: Desk) -> None:
     made = desk.made(**ALL)
 
