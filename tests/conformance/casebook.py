@@ -3,9 +3,24 @@
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import pytest
 
 FOLDER = Path(__file__).parent / "cases"
+
+#: What a death may change: who took over is in the trace; and a call that another run of the process had begun is
+#: unknown afterwards, where without the death it would have been stopped at the end of its map's time. That time goes
+#: on while nobody works.
+CHANGED: Final = {
+    "": ("events[kind=run.started].#",),
+    "R20": (
+        "output.results[0].output",
+        "output.results[1].output",
+        "output.results[1].error.code",
+        "events[kind=map.completed].data.timedOut",
+    ),
+}
 
 
 @cache
@@ -25,3 +40,16 @@ def _read(name: str) -> list[dict[str, Any]]:
 
 def runtime_ids() -> list[str]:
     return list(cases("runtime"))
+
+
+def long_unless(chosen: tuple[str, ...]) -> list[Any]:
+    """Every case; those that are not chosen belong to the long form."""
+    return [
+        case_id if case_id in chosen else pytest.param(case_id, marks=pytest.mark.long) for case_id in runtime_ids()
+    ]
+
+
+def after_deaths(case: dict[str, Any]) -> dict[str, Any]:
+    """What still has to be so when a worker died in the middle."""
+    changed = (*CHANGED[""], *CHANGED.get(case["id"], ()))
+    return {path: want for path, want in case["expect"].items() if path not in changed}

@@ -1,4 +1,4 @@
-"""Some of the cases on real Celery workers with Redis: as they are, and with a worker killed after every checkpoint."""
+"""The cases on real Celery workers with Redis: as they are, and with a worker killed after every checkpoint."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +10,14 @@ from orchestrator.settings import Settings
 from orchestrator.stack.environment import child_environment
 from orchestrator.stack.processes import Process
 from orchestrator.states import RUN_ENDED
-from tests.conformance.casebook import cases
+from tests.conformance.casebook import after_deaths, cases, long_unless, runtime_ids
 from tests.conformance.looking import faults
 from tests.conformance.performance import ROOT, Performance
 from tests.support import eventually
 from workers.commands.worker import worker_command
 
-#: A loop with tools, a gated batch, a spawn, a map, a handoff.
-CASES = ["R15", *(pytest.param(case_id, marks=pytest.mark.long) for case_id in ("R01", "R11", "R18", "R24"))]
+#: Cases that `make test` performs with deaths; `make test-crash` performs all, with and without.
+SAMPLE = ("R15",)
 POINTS = "checkpoint=1,parked=1,ended=1"
 
 
@@ -75,7 +75,8 @@ def company(request: pytest.FixtureRequest, live_settings: Settings, tmp_path: P
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case_id", CASES)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("case_id", runtime_ids())
 def test_a_case_on_celery(company: Company, case_id: str) -> None:
     report = company.performance.play(company.carry)
 
@@ -83,13 +84,12 @@ def test_a_case_on_celery(company: Company, case_id: str) -> None:
     assert company.deaths == 0
 
 
-@pytest.mark.timeout(300)  # each death is the start of a worker
-@pytest.mark.parametrize("case_id", CASES)
+@pytest.mark.timeout(600)  # each death is the start of a worker
+@pytest.mark.parametrize("case_id", long_unless(SAMPLE))
 def test_a_case_on_celery_with_a_death_after_every_checkpoint(company: Company, case_id: str) -> None:
     report = company.performance.play(lambda: company.carry(POINTS))
 
-    expect = cases("runtime")[case_id]["expect"]
-    assert not faults(report, {path: want for path, want in expect.items() if "run.started" not in path})
+    assert not faults(report, after_deaths(cases("runtime")[case_id]))
     effects = [call for call, _ in company.performance.outside.effects]
     assert len(effects) == len(set(effects))
     assert company.deaths > 0

@@ -7,31 +7,12 @@ from typing import Any
 import pytest
 
 from orchestrator.settings import Settings
-from tests.conformance.casebook import cases, runtime_ids
+from tests.conformance.casebook import after_deaths, cases, long_unless, runtime_ids
 from tests.conformance.looking import faults
 from tests.conformance.performance import Nursery, Performance
 
 #: Cases that `make test` performs; `make test-crash` performs all.
 SAMPLE = ("R01", "R11", "R15", "R24", "D01", "D03")
-#: What a death may change: who took over is in the trace; and a call that another run of the process had begun is
-#: unknown afterwards, where without the death it would have been stopped at the end of its map's time. That time goes
-#: on while nobody works.
-CHANGED = {
-    "": ("events[kind=run.started].#",),
-    "R20": (
-        "output.results[0].output",
-        "output.results[1].output",
-        "output.results[1].error.code",
-        "events[kind=map.completed].data.timedOut",
-    ),
-}
-
-
-def long_unless(chosen: tuple[str, ...]) -> list[Any]:
-    """Every case; those that are not chosen belong to the long form."""
-    return [
-        case_id if case_id in chosen else pytest.param(case_id, marks=pytest.mark.long) for case_id in runtime_ids()
-    ]
 
 
 class Troupe:
@@ -84,8 +65,7 @@ class Troupe:
 
 def check(troupe: Troupe, report: dict[str, Any]) -> None:
     case = cases("runtime")[troupe.performance.case_id]
-    changed = (*CHANGED[""], *CHANGED.get(case["id"], ())) if troupe.deaths else ()
-    assert not faults(report, {path: want for path, want in case["expect"].items() if path not in changed})
+    assert not faults(report, after_deaths(case) if troupe.deaths else case["expect"])
     trace = troupe.performance.plan.trace
     assert [line.seq for line in trace] == list(range(1, len(trace) + 1))
     calls = [call for call, _ in troupe.performance.outside.effects]
