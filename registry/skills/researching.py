@@ -176,7 +176,7 @@ def _answer(question: str, context: SkillContext, work: Research) -> None:
     fence = _fence(work.sources)
     parts = [f"Question: {question}"]
     for n, source in enumerate(work.sources, 1):
-        parts.append(f"[{n}] {source.title}\n{source.url}\n{fence}\n{source.text}\n{fence}")
+        parts.append(f"[{n}]\n{fence}\n{source.title}\n{source.url}\n\n{source.text}\n{fence}")
     left = context.deadline.left
     said = _ask(
         Ask(
@@ -252,8 +252,8 @@ def _extract(question: str, text: str, most: int) -> str:
 
 
 def _fence(sources: list[Read]) -> str:
-    """A line that stands in no source: nothing a page says ends its own quotation."""
+    """A line that stands in no source: nothing a page says, its title neither, ends its own quotation."""
     fence = "=" * 8
-    while any(fence in source.text for source in sources):
+    while any(fence in text for source in sources for text in (source.title, source.url, source.text)):
         fence += "="
     return fence

@@ -3,7 +3,7 @@
 import html
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -16,7 +16,7 @@ from registry.jsontext import JsonFault, compact, parse
 from registry.skills.context import SkillContext
 from registry.skills.network import MIB, Incoming, Network, Outgoing
 from registry.skills.pages import Found, Hit, Query
-from registry.skills.urls import parse_url
+from registry.skills.urls import MAX_URL, parse_url
 from workers.web.cache import Cache
 from workers.web.reader import brake
 
@@ -101,7 +101,8 @@ def _searxng(provider: SearchProvider, query: Query) -> tuple[Outgoing, Read]:
     if query.language:
         fields["language"] = query.language
     base = (provider.url or "").rstrip("/")
-    request = Outgoing(f"{base}/search?{urlencode(fields)}", headers={"Accept": "application/json"})
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    request = _asking(f"{base}/search", fields, {"Accept": "application/json"}, form, urlencode(fields).encode())
     return request, lambda data: [
         _hit(one.get("title"), one.get("url"), one.get("content"), one.get("publishedDate")) for one in data["results"]
     ]
@@ -115,7 +116,9 @@ def _brave(provider: SearchProvider, query: Query) -> tuple[Outgoing, Read]:
         fields["search_lang"] = query.language.partition("-")[0].lower()
     base = (provider.url or "https://api.search.brave.com").rstrip("/")
     headers = {"Accept": "application/json", "X-Subscription-Token": _key(provider)}
-    return Outgoing(f"{base}/res/v1/web/search?{urlencode(fields)}", headers=headers), lambda data: [
+    form = {"Content-Type": "application/json"}
+    request = _asking(f"{base}/res/v1/web/search", fields, headers, form, compact(fields).encode())
+    return request, lambda data: [
         _hit(one.get("title"), one.get("url"), one.get("description"), one.get("page_age"))
         for one in (data.get("web") or {}).get("results") or []
     ]
@@ -136,6 +139,16 @@ def _tavily(provider: SearchProvider, query: Query) -> tuple[Outgoing, Read]:
 
 
 _REQUESTS: Final = {"searxng": _searxng, "brave": _brave, "tavily": _tavily}
+
+
+def _asking(
+    place: str, fields: Mapping[str, Json], headers: dict[str, str], form: dict[str, str], body: bytes
+) -> Outgoing:
+    """A question in the address, or in the body where an address cannot hold it: 400 characters of some scripts."""
+    url = f"{place}?{urlencode(fields)}"
+    if len(url) <= MAX_URL:
+        return Outgoing(url, headers=headers)
+    return Outgoing(place, "POST", headers=headers | form, body=body)
 
 
 def _ddgs(query: Query, seconds: float) -> list[Hit]:

@@ -39,7 +39,8 @@ def tavily(site: TrapSite) -> SearchProvider:
 
 def shaped_like_searxng(exchange: Exchange) -> None:
     """As SearXNG answers: JSON only where it is asked for, no count, any number of results."""
-    asked = parse_qs(urlsplit(exchange.path).query)
+    form = exchange.asked.body.decode() if exchange.asked.method == "POST" else ""
+    asked = parse_qs(urlsplit(exchange.path).query or form)
     if asked.get("format") != ["json"] or not asked.get("q"):
         exchange.answer("<html>", status=403)
         return
@@ -114,6 +115,17 @@ def test_brave_and_tavily_speak_their_own_ways(call: Call, site: TrapSite) -> No
         "time_range": "month",
         "include_domains": ["sea.example.com"],
     }
+
+
+def test_what_no_address_can_hold_is_asked_in_the_body(call: Call, searching: TrapSite) -> None:
+    query = "\u706f" * 400  # each character takes nine in an address
+    found = output(call("web.search", providers=(searxng(searching),), given={"query": query}))
+    searching.page("/res/v1/web/search", json.dumps({"web": {"results": []}}), kind="application/json")
+    output(call("web.search", providers=(brave(searching),), given={"query": query}))
+    form, document = searching.requests
+    assert (found["query"], len(found["results"])) == (query, 8)
+    assert (form.method, parse_qs(form.body.decode())["q"]) == ("POST", [query])
+    assert (document.method, json.loads(document.body)["q"]) == ("POST", query)
 
 
 def test_the_next_provider_answers_for_one_that_fails(call: Call, searching: TrapSite, other: TrapSite) -> None:
