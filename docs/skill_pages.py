@@ -152,7 +152,8 @@ def _kind(field: dict[str, Json], defs: dict[str, Json], nullable: bool) -> str:
         values = field.get("additionalProperties")
         kind = "map" if not isinstance(values, dict) else f"map of {_kind(_resolved(values, defs)[0], defs, False)}"
     else:
-        kind = str(field.get("type", "any JSON"))
+        types = field.get("type", "any JSON")
+        kind = " or ".join(types) if isinstance(types, list) else str(types)
     return f"{kind} or null" if nullable else kind
 
 

@@ -143,7 +143,7 @@ class ImageModel(Section):
     base_url: str = "https://api.openai.com/v1"
     """Its base URL; it is reached through the guard of the network, as everything is that skills ask."""
     key: SecretStr | None = None
-    """Key of its API; none: `model_api_key`."""
+    """Key of its API; none: `model_api_key`, where `base_url` is at the host of the models."""
     price: Decimal | None = Field(None, ge=0)
     """USD for one picture; none: unknown."""
     takes_seed: bool = False

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from registry.base import Json, Model
 from registry.errors import Fault
-from registry.text import not_blank, one_line
+from registry.text import not_blank, one_line, storable
 
 if TYPE_CHECKING:  # whoever only writes a generator need not load what plans are checked by
     from registry.plans import PlannedTask
@@ -72,7 +72,7 @@ class Generator(Model):
     """A generator as it is written and saved."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=60), AfterValidator(one_line)]
-    description: Annotated[str, StringConstraints(max_length=500)] = ""
+    description: Annotated[str, StringConstraints(max_length=500), AfterValidator(storable)] = ""
     inputs: list[GeneratorInput] = Field(default_factory=list, max_length=MAX_INPUTS)
     steps: list[GeneratorStep] = Field(min_length=1, max_length=MAX_STEPS)
 

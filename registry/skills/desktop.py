@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from registry.base import Model
 from registry.skills.context import SkillContext
 from registry.skills.skill import skill
-from registry.text import one_line
+from registry.text import one_line, storable
 
 Title = Annotated[str, StringConstraints(min_length=1, max_length=120), AfterValidator(one_line)]
 Choice = Annotated[str, StringConstraints(min_length=1, max_length=40), AfterValidator(one_line)]
@@ -15,7 +15,7 @@ Choice = Annotated[str, StringConstraints(min_length=1, max_length=40), AfterVal
 
 class RaiseSignal(Model):
     title: Title
-    body: Annotated[str, StringConstraints(max_length=4000)] = ""
+    body: Annotated[str, StringConstraints(max_length=4000), AfterValidator(storable)] = ""
     kind: Literal["notice", "question", "alert", "result"] = "notice"
     #: A question's answers to choose from.
     options: list[Choice] = Field(default_factory=list, max_length=5)

@@ -225,7 +225,7 @@ def http_json(given: HttpJson, context: SkillContext) -> HttpData:
         return HttpData(status=0, data=None, headers={}, elapsed_ms=0, wired=False, note=NOT_WIRED)
     answer = _send(given, context, redirects=0, max_bytes=MAX_JSON, whole=True)
     if not answer.ok:
-        said = masking.mask_text(answer.body.decode("utf-8", "replace")[:500])
+        said = masking.mask_text(answer.body.decode("utf-8", "replace"))[:500]  # a cut would part a secret
         again = f"; its answer begins: {said}" if said else ""
         words = f"{answer.url.host} answered {answer.status}{again}"
         raise SkillError("remote_error", words, details=[Detail("status", str(answer.status))])

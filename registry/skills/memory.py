@@ -12,7 +12,7 @@ from registry.skills.moments import Moment
 from registry.skills.ports import Lookup, Note
 from registry.skills.secrets import looks_secret
 from registry.skills.skill import Skill, skill
-from registry.text import not_blank, one_line
+from registry.text import not_blank, one_line, storable
 from registry.times import epoch_ms, iso
 
 NOT_WIRED: Final = "no memory is wired to this call: nothing is kept or found"
@@ -96,7 +96,9 @@ def recall(given: Recall, context: SkillContext) -> Recollection:
 
 
 class Remember(Model):
-    content: Annotated[str, StringConstraints(min_length=1, max_length=4000), AfterValidator(not_blank)]
+    content: Annotated[
+        str, StringConstraints(min_length=1, max_length=4000), AfterValidator(not_blank), AfterValidator(storable)
+    ]
     kind: Kind = "note"
     tags: list[Tag] = Field(default=[], max_length=10)
     importance: float = Field(default=0.5, ge=0, le=1)

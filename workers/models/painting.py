@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import time
 from decimal import Decimal
 from typing import Final, Protocol
 from urllib.parse import urlsplit
@@ -16,6 +17,8 @@ from registry.skills.ports import Painted, Wanted
 from workers.models import faults
 
 MICRO: Final = 1_000_000
+#: Where models are asked when the settings name no place.
+OPENAI: Final = "https://api.openai.com/v1"
 #: Bytes of one picture, and of the answer that may hold four of them as text.
 MAX_PICTURE: Final = 20 * MIB
 MAX_ANSWER: Final = 110 * MIB
@@ -62,11 +65,12 @@ class PlainPainter:
         if chosen is None or self._settings.stand_in:
             return None
         key = self._key(chosen)
+        until = time.monotonic() + wanted.timeout_s
         answer = self._net.send(_request(chosen, key, wanted), cancelled=wanted.cancelled)
         if not answer.ok:
             raise _refused(answer, chosen, key)
         made = _pictures(answer)
-        pictures = tuple(self._picture(one, wanted) for one in made[: wanted.count])
+        pictures = tuple(self._picture(one, wanted, until) for one in made[: wanted.count])
         return Painted(
             pictures=pictures,
             provider=urlsplit(chosen.base_url).hostname or "",
@@ -76,10 +80,13 @@ class PlainPainter:
         )
 
     def _key(self, chosen: ImageModel) -> str | None:
-        found = chosen.key or self._settings.model_api_key
+        """Its own key; that of the models only where they are asked at the same place."""
+        found = chosen.key
+        if found is None and _place(chosen.base_url) == _place(self._settings.model_base_url or OPENAI):
+            found = self._settings.model_api_key
         return found.get_secret_value() if found else None
 
-    def _picture(self, one: dict[str, Json], wanted: Wanted) -> bytes:
+    def _picture(self, one: dict[str, Json], wanted: Wanted, until: float) -> bytes:
         text = one.get("b64_json")
         if isinstance(text, str):
             try:
@@ -91,7 +98,7 @@ class PlainPainter:
         # An address in an answer is no better than one on a page: it goes through the guard, and without the key.
         try:
             found = self._net.send(
-                Outgoing(one["url"], timeout_s=wanted.timeout_s, max_bytes=MAX_PICTURE, whole=True),
+                Outgoing(one["url"], timeout_s=max(0.0, until - time.monotonic()), max_bytes=MAX_PICTURE, whole=True),
                 cancelled=wanted.cancelled,
             )
         except NetworkFault as fault:
@@ -101,6 +108,11 @@ class PlainPainter:
         if not found.ok:
             raise SkillError("remote_error", f"the provider's picture cannot be fetched: status {found.status}")
         return found.body
+
+
+def _place(url: str) -> tuple[str, str]:
+    parts = urlsplit(url.lower())
+    return parts.scheme, parts.netloc
 
 
 def _request(chosen: ImageModel, key: str | None, wanted: Wanted) -> Outgoing:

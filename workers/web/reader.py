@@ -112,8 +112,8 @@ def _charset(answer: Incoming) -> str | None:
 
 
 def _failed(answer: Incoming) -> SkillError:
-    said = " ".join(answer.body[: 8 * QUOTED].decode("utf-8", "replace").split())[:QUOTED]
-    again = f": {masking.mask_text(said)}" if said else ""
+    said = " ".join(answer.body[: 8 * QUOTED].decode("utf-8", "replace").split())
+    again = f": {masking.mask_text(said)[:QUOTED]}" if said else ""  # masked first: a cut would part a secret
     words = f"{answer.url.host} answered {answer.status}{again}"
     return SkillError(
         "remote_error", words, retryable=answer.status >= 500, details=[Detail("status", str(answer.status))]

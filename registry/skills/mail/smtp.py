@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from registry import masking
 from registry.connections import EmailConnection, MailServer
 from registry.errors import Detail, SkillError
 from registry.skills.context import SkillContext
@@ -90,9 +91,13 @@ class _Talk:
 
     def login(self, username: str, password: str) -> None:
         methods = str(self._smtp.esmtp_features.get("auth", "")).upper().split()
+        secret, alone = (
+            base64.b64encode(text.encode()).decode("ascii") for text in (f"\0{username}\0{password}", password)
+        )
+        for form in (secret, alone):  # a server may repeat what it was told, in the form it was told
+            masking.remember(form)
         try:
             if "PLAIN" in methods:
-                secret = base64.b64encode(f"\0{username}\0{password}".encode()).decode("ascii")
                 code, words = self._smtp.docmd("AUTH", f"PLAIN {secret}")
                 accepted = code in (235, 503)
             else:

@@ -1,5 +1,6 @@
 """email.send against a real SMTP server (spec: skills 7.24)."""
 
+import base64
 import email
 import email.policy
 import threading
@@ -124,6 +125,12 @@ def test_recipients_the_server_refuses_are_named(desk: Desk, smtp_server: Start)
         {"address": "busy@example.com", "reason": "451 later"},
     ]
     assert server.taken[0].rcpt_tos == ["bob@example.com"]
+
+
+def test_a_server_that_repeats_the_login_does_not_give_the_password_away(desk: Desk, smtp_server: Start) -> None:
+    forms = [base64.b64encode(text.encode()).decode() for text in (f"\0{USER}\0{PASSWORD}", PASSWORD)]
+    result = send(desk, smtp_server(data_reply=f"554 you said {' '.join(forms)}"))
+    assert result.code == "remote_error" and "you said *** ***" in str(result.error)
 
 
 @pytest.mark.parametrize(

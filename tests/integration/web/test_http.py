@@ -225,6 +225,13 @@ class TestJson:
         assert (found["status"], found["data"], found["untrusted"]) == (200, {"a": "last wins"}, True)
         assert site.requests[0].headers["accept"] == "application/json"
 
+    def test_a_secret_that_a_failure_repeats_is_not_cut_before_it_is_masked(self, call: Call, site: TrapSite) -> None:
+        masking.remember("correct-horse-battery")
+        site.page("/", "x" * 490 + "correct-horse-battery", status=500)
+        assert "correct" not in str(call("http.json", given={"url": site.url()}).error)
+        site.page("/", "x" * 290 + "correct-horse-battery", status=500)
+        assert "correct" not in str(call("web.fetch", given={"url": site.url()}).error)
+
     def test_no_content_is_null(self, call: Call, site: TrapSite) -> None:
         site.page("/", "", status=204)
         assert output(call("http.json", given={"url": site.url()}))["data"] is None

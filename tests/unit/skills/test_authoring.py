@@ -103,6 +103,7 @@ def test_without_a_prompt_it_works_by_its_roles(database: Database, settings: Se
     ("arguments", "word"),
     [
         ({"name": ""}, "name"),
+        ({"name": "\u200b \u2060"}, "name"),
         ({"name": "x" * 61}, "name"),
         ({"name": "a\nb"}, "name"),
         ({"role": ""}, "role"),

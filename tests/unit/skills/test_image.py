@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from orchestrator.settings import Settings
+from registry.errors import SkillError
 from registry.skills.context import Caller, SkillContext
 from registry.skills.image import SKILLS
+from registry.skills.ports import Wanted
 from registry.skills.registry import SkillRegistry, SkillResult
 from workers.models.painting import PlainPainter
 from workers.net.guard import Guard
@@ -172,6 +175,30 @@ def test_an_address_in_the_answer_is_fetched_through_the_guard_and_without_the_k
     provider.data = [{"url": f"http://127.0.0.1:{provider.server.port}/made.jpg"}]
     assert desk.call().ok
     assert seen == [None]
+
+
+def test_the_models_key_goes_to_the_models_host_alone(tmp_path: Path, provider: Provider) -> None:
+    for number, (base_url, sent) in enumerate(
+        [(provider.url, "Bearer sk-models"), ("https://llm.example.com/v1", None)]
+    ):
+        desk = Desk(
+            tmp_path / str(number), provider, images={"key": None}, model_api_key="sk-models", model_base_url=base_url
+        )
+        assert desk.call().ok
+        assert provider.keys[-1] == sent
+
+
+def test_all_pictures_of_an_answer_come_within_the_one_deadline(desk: Desk, provider: Provider) -> None:
+    def drip(request: Request) -> Response:
+        time.sleep(0.4)
+        return Response(picture(), content_type="image/png")
+
+    provider.server.expect_request("/made.png").respond_with_handler(drip)
+    provider.data = [{"url": f"http://127.0.0.1:{provider.server.port}/made.png"}] * 4
+    wanted = Wanted("A lake", "512x512", 4, None, timeout_s=0.7, cancelled=lambda: False)
+    with pytest.raises(SkillError) as caught:
+        PlainPainter(desk.settings, desk.net).paint(Caller("person"), wanted)
+    assert caught.value.code == "timeout"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from orchestrator.store.database import Database, get_database
 from orchestrator.store.kept import memories, memory_words
 from orchestrator.store.memories import DAY_MS
 from orchestrator.store.tables import calls
+from registry.skills import catalogue
 from registry.skills.context import Caller, SkillContext
 from registry.skills.memory import SKILLS
 from registry.skills.registry import SkillRegistry, SkillResult
@@ -389,3 +390,19 @@ def test_recall_from_five_thousand_stays_quick(settings: Settings, sqlite_url: s
     begun = time.monotonic()
     assert found(database, "the gate number 4711")[0] == "the gate number 4711"
     assert time.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("memory.store", {"content": "a\0b"}),
+        ("signal.raise", {"title": "a", "body": "a\0b"}),
+        ("studio.author_generator", {"name": "a", "description": "a\0b", "steps": []}),
+    ],
+)
+def test_a_text_that_one_database_keeps_and_the_other_does_not_is_refused_by_all(
+    name: str, given: dict[str, Any]
+) -> None:
+    refused = catalogue.build().invoke(name, given, SkillContext(PERSON))
+    assert refused.code == "invalid_input"
+    assert any("NUL" in detail.message for detail in refused.details)
