@@ -38,6 +38,11 @@ def _read(name: str) -> list[dict[str, Any]]:
     return list(json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")))
 
 
+def slots_of(case_id: str) -> int:
+    """One slot, so that all comes in order; more where children run against a time."""
+    return 4 if "timeoutMs" in str(cases("runtime")[case_id]["definition"].get("graph", {})) else 1
+
+
 def runtime_ids() -> list[str]:
     return list(cases("runtime"))
 

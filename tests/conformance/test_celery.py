@@ -10,7 +10,7 @@ from orchestrator.settings import Settings
 from orchestrator.stack.environment import child_environment
 from orchestrator.stack.processes import Process
 from orchestrator.states import RUN_ENDED
-from tests.conformance.casebook import after_deaths, cases, long_unless, runtime_ids
+from tests.conformance.casebook import after_deaths, cases, long_unless, runtime_ids, slots_of
 from tests.conformance.looking import faults
 from tests.conformance.performance import ROOT, Performance
 from tests.support import eventually
@@ -40,7 +40,9 @@ class Company:
     def hire(self, armed: str) -> None:
         command = [
             "tests.conformance.celery_worker" if word == "workers.commands.child" else word
-            for word in worker_command(self._settings, name=f"case-{self.deaths}", slots=1)
+            for word in worker_command(
+                self._settings, name=f"case-{self.deaths}", slots=slots_of(self.performance.case_id)
+            )
         ]
         environment = child_environment(self._settings) | {
             "PYTHONPATH": str(ROOT),

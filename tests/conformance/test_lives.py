@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.settings import Settings
-from tests.conformance.casebook import after_deaths, cases, long_unless, runtime_ids
+from tests.conformance.casebook import after_deaths, cases, long_unless, runtime_ids, slots_of
 from tests.conformance.looking import faults
 from tests.conformance.performance import Nursery, Performance
 
@@ -23,7 +23,7 @@ class Troupe:
         self.deaths: list[str] = []
         self.hits: dict[str, int] = {}
         self._nursery, self._settings = nursery, settings
-        self._slots = 4 if "timeoutMs" in str(cases("runtime")[case_id]["definition"].get("graph", {})) else 1
+        self._slots = slots_of(case_id)
 
     def life(self, **armed: int) -> dict[str, Any]:
         ended = self._nursery.life(
