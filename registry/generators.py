@@ -4,8 +4,8 @@ A blank is `{{key}}`, and nothing else than a key can stand in it. Blanks are fi
 read again.
 """
 
-import math
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 from urllib.parse import urlsplit
@@ -148,8 +148,8 @@ def value_fault(one: GeneratorInput, value: Json) -> str | None:
     if one.type == "boolean":
         return None if isinstance(value, bool) else "has to be true or false"
     if one.type == "number":
-        plain = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        return None if plain else "has to be a number"
+        plain = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+        return None if plain else "has to be a number that a double holds"
     if not isinstance(value, str):
         return "has to be a text"
     if len(value) > TEXT_CHARS[one.type]:

@@ -82,10 +82,10 @@ class SkillRegistry:
         self._by_name: dict[str, Skill] = {}
         self._by_wire: dict[str, Skill] = {}
         for one in skills:
-            self.register(one)
+            self._add(one)
 
-    def register(self, skill: Skill) -> None:
-        """Adds a skill; a name given twice stops the start-up."""
+    def _add(self, skill: Skill) -> None:
+        """A name given twice stops the start-up; after it nothing is added."""
         if skill.name in self._by_name or skill.wire_name in self._by_wire:
             raise ValueError(f"the skill {skill.name} is registered twice")
         self._by_name[skill.name] = skill

@@ -60,6 +60,8 @@ def schema_faults(schema: dict[str, Json]) -> list[Detail]:
         jsonschema.Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         return [Detail(_at(error.absolute_path), error.message[:300])]
+    except RecursionError:  # in a pattern, which the library gives to the standard engine to look at
+        return [Detail("schema", "has a pattern that nests too deep")]
     return [*_counted(schema), *_patterns(schema), *_references(schema)][:MAX_MESSAGES]
 
 

@@ -170,7 +170,7 @@ def _framing(lowest: Matrix, highest: Matrix) -> "Camera":
     x, y, z = _rounded(np.clip(position, -10_000, 10_000))
     tx, ty, tz = _rounded(np.clip(centre, -10_000, 10_000))
     if (x, y, z) == (tx, ty, tz):
-        z += 1
+        z += 1 if z < 10_000 else -1
     return Camera(position=(x, y, z), target=(tx, ty, tz))
 
 

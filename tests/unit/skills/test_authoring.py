@@ -277,6 +277,7 @@ def blank(**fields: Any) -> dict[str, Any]:
         ({"inputs": [blank(type="choice", options=["a", "a"])], "steps": [step()]}, "same"),
         ({"inputs": [blank(type="number", default="1")], "steps": [step()]}, "number"),
         ({"inputs": [blank(type="number", default=True)], "steps": [step()]}, "number"),
+        ({"inputs": [blank(type="number", default=10**400)], "steps": [step()]}, "number"),
         ({"inputs": [blank(type="boolean", default=1)], "steps": [step()]}, "true or false"),
         ({"inputs": [blank(type="choice", options=["a"], default="b")], "steps": [step()]}, "one of a"),
         ({"inputs": [blank(type="url", default="file:///etc/passwd")], "steps": [step()]}, "http"),

@@ -70,6 +70,10 @@ def test_the_counts_are_those_that_are_promised() -> None:
         "baseline": len(BASELINE),
     }
     assert counts == {"registered": 30, "catalogued": 28, "documented": 25, "world-acting": 7, "baseline": 7}
+    uncatalogued = {skill.name for skill in SKILLS if not skill.catalogued}
+    undocumented = {skill.name for skill in SKILLS if not skill.documented}
+    assert uncatalogued == {"docs.write_pdf", "http.json"}
+    assert undocumented - uncatalogued == {name for name in FACTS if name.startswith("studio.author_")}
     assert all(name in SKILLS for name in BASELINE)
     assert all(name in SKILLS for persona in PERSONAS.values() for name in persona.skills)
 
@@ -93,8 +97,9 @@ def test_a_skill_is_what_its_line_of_the_table_says(name: str) -> None:
 @pytest.mark.parametrize("skill", SKILLS, ids=lambda skill: skill.name)
 def test_every_schema_is_closed_and_no_input_can_approve(skill: Skill) -> None:
     for schema in (skill.input.schema, *_objects(skill.input.schema)):
-        assert "approved" not in schema.get("properties", {})
-    assert skill.input.schema["additionalProperties"] is False
+        if isinstance(properties := schema.get("properties"), dict) and schema.get("type") == "object":
+            assert schema["additionalProperties"] is False
+            assert "approved" not in properties
     with pytest.raises(SkillError) as refused:
         skill.input.check({"approved": True, "ownerId": "x"})
     assert refused.value.code == "invalid_input"

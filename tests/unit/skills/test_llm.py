@@ -234,6 +234,7 @@ def doubling(steps: int, **more: Any) -> dict[str, Any]:
     ("schema", "path"),
     [
         (doubling(60), "schema"),
+        ({"type": "object", "properties": {"a": {"pattern": "(" * 1000 + ")" * 1000}}}, "schema"),
         (doubling(60, unevaluatedProperties=False), "schema.unevaluatedProperties"),
         ({"type": "array", "items": {"type": "string"}}, "schema.type"),
         ({}, "schema.type"),

@@ -141,6 +141,15 @@ def test_turns_are_about_x_then_y_then_z_of_the_object() -> None:
     assert np.allclose(meshes.rotation([90, 90, 0]), both)
 
 
+@pytest.mark.parametrize("far", [10_000, -10_000])
+@pytest.mark.parametrize("scale", [1, 1e-9, 10_000])
+def test_a_scene_at_the_end_of_the_world_is_framed_as_well(desk: Desk, far: int, scale: float) -> None:
+    desk.made(BOX | {"position": [far, far, far], "scale": scale}, formats=["json"])
+    camera = json.loads(desk.read("json"))["camera"]
+    assert camera["position"] != camera["target"]
+    assert all(abs(value) <= 10_000 for value in camera["position"] + camera["target"])
+
+
 def test_the_glb_has_materials_lights_and_a_camera(desk: Desk) -> None:
     made = desk.made(
         BOX | {"color": "#ff8000", "opacity": 0.5, "metalness": 1, "roughness": 0.25, "name": "red </script>"},
