@@ -11,7 +11,8 @@ from workers.commands import child
 from workers.engine.services import Services
 
 
-def main() -> None:
+def surround() -> None:
+    """Puts the case around everything this process carries."""
     outside = Outside(Path(os.environ["CASE_OUTSIDE"]), cases("runtime")[os.environ["CASE_ID"]])
     begin_as_scripted(outside)
     original = runtime.services
@@ -22,8 +23,9 @@ def main() -> None:
         return made
 
     runtime.services = services
-    child.main()
 
+
+surround()  # not in a main(): a suspect's process is made of this module, too
 
 if __name__ == "__main__":
-    main()
+    child.main()
