@@ -45,8 +45,12 @@ def _with_scheme(url: str, known: tuple[str, ...]) -> str:
 def _web_address(url: str | None) -> str | None:
     if url is None:
         return None
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        good = False
+    if not good:
         raise ValueError("must be an address with http:// or https:// and a host")
     return url
 

@@ -18,6 +18,8 @@ from workers.commands.worker import worker_command
 
 #: Cases that `make test` performs with deaths; `make test-crash` performs all, with and without.
 SAMPLE = ("R15",)
+#: Turns of a script go to whichever child asks first. In a queue, an item whose worker died stands behind its siblings.
+BY_TURN = {"R18": ("output.results[1].output.content", "output.results[2].output", "output.results[2].error.code")}
 POINTS = "checkpoint=1,parked=1,ended=1"
 
 
@@ -52,6 +54,12 @@ class Company:
             "OFFICINA_LIMITS__CLOCK_TICK_S": "0.1",
         }
         self._worker = Process(command, log=self._folder / f"worker-{self.deaths}.log", env=environment)
+
+    def last_death(self) -> None:
+        """Waits for the death that is due after the end of a run: the end can be seen before it."""
+        assert self._worker is not None
+        eventually(lambda: self._worker is not None and not self._worker.running, 20, every=0.05)
+        self.deaths += 1
 
     def dismiss(self) -> None:
         if self._worker is not None:
@@ -91,7 +99,10 @@ def test_a_case_on_celery(company: Company, case_id: str) -> None:
 def test_a_case_on_celery_with_a_death_after_every_checkpoint(company: Company, case_id: str) -> None:
     report = company.performance.play(lambda: company.carry(POINTS))
 
-    assert not faults(report, after_deaths(cases("runtime")[case_id]))
+    if not company.deaths:
+        company.last_death()
+    expect = after_deaths(cases("runtime")[case_id])
+    assert not faults(report, {path: want for path, want in expect.items() if path not in BY_TURN.get(case_id, ())})
     effects = [call for call, _ in company.performance.outside.effects]
     assert len(effects) == len(set(effects))
     assert company.deaths > 0

@@ -229,6 +229,7 @@ def on_rabbit(
     made.dismiss()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)  # a RabbitMQ takes its time to start
 def test_a_killed_rabbitmq_loses_nothing(on_rabbit: Company, rabbit: Rabbit, story: Story) -> None:
     story.tells("36b", "kill -9 of RabbitMQ in the middle of everything", "all goes on, workers reconnect")

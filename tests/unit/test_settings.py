@@ -49,6 +49,8 @@ def test_a_postgres_url_may_be_written_in_every_usual_way(written, meant) -> Non
         ("redis_url", "amqp://:hush@queue"),
         ("model_base_url", "models.example/hush"),
         ("model_base_url", "file:///hush"),
+        ("model_base_url", "http:///hush"),
+        ("model_base_url", "http://[hush/v1"),
     ],
 )
 def test_a_url_of_an_unknown_kind_is_refused_and_not_repeated(name, value) -> None:
