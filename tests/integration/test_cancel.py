@@ -46,6 +46,7 @@ class HangingModel:
 
     def __init__(self) -> None:
         self.asked = 0
+        self._lock = threading.Lock()
         self.hung_up: list[float] = []
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
@@ -61,7 +62,9 @@ class HangingModel:
 
     def _listen(self, client: socket.socket) -> None:
         with client:
-            self.asked += client.recv(1 << 16) != b""
+            heard = client.recv(1 << 16) != b""
+            with self._lock:
+                self.asked += heard
             try:
                 while client.recv(1 << 16):
                     pass
