@@ -178,3 +178,15 @@ def test_calls_the_graph_makes_itself_are_no_loop_of_the_model() -> None:
 
     assert run.status == "completed"
     assert len(run.events("tool.result")) == 6
+
+
+def test_an_eleventh_turn_has_no_tools_and_is_the_last() -> None:
+    looks = [[call("look", where=str(n))] for n in range(20)]
+
+    ends = team([*looks[:10], "This is how far I came."])
+    goes_on = team(looks)
+
+    assert (ends.status, ends.output["content"], len(ends.requests)) == ("completed", "This is how far I came.", 11)
+    assert [bool(request.tools) for request in ends.requests] == [True] * 10 + [False]
+    assert (goes_on.status, goes_on.code, len(goes_on.requests)) == ("failed", "budget_exceeded", 11)
+    assert len(goes_on.said) == 10, "the calls of the last were never made"
