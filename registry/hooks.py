@@ -50,10 +50,8 @@ def matcher(text: str | None) -> Callable[[str], bool]:
 
 
 def _expression(text: str) -> Callable[[str], bool]:
-    try:
-        import re2
-    except ImportError:
-        raise MatcherFault("regular expressions need the package google-re2; install officina[skills]") from None
+    import re2  # few agents have such a hook
+
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True

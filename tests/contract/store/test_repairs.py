@@ -249,7 +249,7 @@ def test_nothing_of_a_cancelled_project_is_done_again(stage: Stage) -> None:
 
 def test_of_people_who_speak_at_once_one_is_heard(stage: Stage) -> None:
     if stage.world.database.in_memory:
-        pytest.skip("one process has it")
+        pytest.skip("a store in memory belongs to one process: two people cannot speak to it at once")
     for number in range(10):
         call_id = f"c{number}"
         stage.told(call_id)
