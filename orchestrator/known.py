@@ -24,7 +24,7 @@ def registries(settings: Settings, skills: SkillRegistry | None = None, *, stand
     return Registries(
         skills=frozenset(skill.name for skill in skills or catalogue.build()),
         documents=frozenset(),
-        packs={name: PackCard(frozenset(tool.name for tool in tools)) for name, tools in PACKS.items()},
+        packs={name: PackCard(pack.tool_names, pack.spec_fault) for name, pack in PACKS.items()},
         models=None if stand_in else frozenset(names),
         plugins={},
         mcp_servers=frozenset(),

@@ -1,7 +1,11 @@
-"""Packs: named sources of tools. A pack's tool and a catalogue skill are the same type."""
+"""Packs: named sources of tools, one module each. A pack's tool and a catalogue skill are the same type."""
+
+from collections.abc import Mapping
 
 from registry.packs import agents, core, fetch
-from registry.skills.skill import Skill
+from registry.packs.pack import NoSpec, Pack
 
-#: Pack name -> its tools.
-PACKS: dict[str, tuple[Skill, ...]] = {"core": core.SKILLS, "agents": agents.SKILLS, "fetch": fetch.SKILLS}
+#: Pack name -> the pack.
+PACKS: Mapping[str, Pack] = {pack.name: pack for pack in (core.PACK, agents.PACK, fetch.PACK)}
+
+__all__ = ["PACKS", "NoSpec", "Pack"]

@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 from registry.base import Json, Model
 from registry.errors import SkillError
 from registry.graph.targets import AgentCard, candidates
+from registry.packs.pack import Pack
 from registry.skills.context import Control, SkillContext
 from registry.skills.skill import skill
 
@@ -101,4 +102,4 @@ def _control(context: SkillContext) -> Control:
     return context.control
 
 
-SKILLS = (list_agents, spawn_agents, hand_off)
+PACK = Pack("agents", "see who is there, and give work to them", (list_agents, spawn_agents, hand_off))

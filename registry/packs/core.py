@@ -6,6 +6,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from registry.base import Json, Model
 from registry.errors import SkillError
+from registry.packs.pack import Pack
 from registry.skills.context import NO_ANSWER, AskPerson, Control, Question, SkillContext
 from registry.skills.skill import skill
 
@@ -105,4 +106,4 @@ def _control(context: SkillContext) -> Control:
     return context.control
 
 
-SKILLS = (ask_user, map_over, wait)
+PACK = Pack("core", "ask a person, map over items, wait", (ask_user, map_over, wait))

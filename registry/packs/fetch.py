@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from registry import masking
 from registry.base import Model
 from registry.errors import SkillError
+from registry.packs.pack import Pack
 from registry.skills.context import SkillContext
 from registry.skills.http import MAX_BODY, NO_BODY, HeaderName, HeaderValue, Method, judged_headers, shown_headers
 from registry.skills.network import MIB, Outgoing
@@ -113,4 +114,4 @@ def fetch(given: Request, context: SkillContext) -> Response:
     )
 
 
-SKILLS = (fetch,)
+PACK = Pack("fetch", "make one HTTP request", (fetch,))

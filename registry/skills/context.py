@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from registry.base import Json
+from registry.base import Json, Model
 from registry.errors import SkillError
 from registry.graph.targets import AgentCard
 from registry.permissions import Policy
@@ -21,6 +21,9 @@ from registry.skills.ports import Images, Llm, Memories, Schedules, Studio
 
 if TYPE_CHECKING:  # its models are built at import, and only calls that use a connection need them
     from registry.connections import Connections
+
+#: The settings of one pack.
+S = TypeVar("S", bound=Model)
 
 CallerKind = Literal["run", "person", "schedule", "generator", "plugin"]
 
@@ -283,6 +286,8 @@ class SkillContext:
     connections: "Connections | None" = None
     meter: Meter | None = None
     control: Control | None = None
+    #: Settings of the packs the agent holds, by the class of each.
+    specs: Mapping[type[Model], Model] = field(default_factory=dict)
     #: Agents that can be spawned or handed over to.
     roster: Sequence[Colleague] = ()
     #: A person's answer to what this call asked with `AskPerson`; None is a rejection.
@@ -305,6 +310,11 @@ class SkillContext:
     begin: Callable[[Any], None] = field(default=lambda _checked: None)
     #: Set by invoke: when the call must be over.
     deadline: Deadline = field(default_factory=lambda: Deadline(float("inf")))
+
+    def spec(self, kind: type[S]) -> S:
+        """The agent's settings of the pack whose they are; its defaults where it holds none."""
+        found = self.specs.get(kind)
+        return found if isinstance(found, kind) else kind()
 
     def check(self) -> None:
         """Between chunks of work: raises `cancelled` or `timeout` when the call should stop."""

@@ -47,6 +47,7 @@ def of_call(
     return SkillContext(
         caller=_caller(session, call),
         policy=session.policy,
+        specs=session.tools.specs,
         allowed=allowed,
         llm=RunModel(session, call.id),
         images=RunPainter(session, call.id),
@@ -65,7 +66,19 @@ def of_call(
     )
 
 
-def _caller(session: Session, call: Call) -> Caller:
+def of_notes(session: Session) -> SkillContext:
+    """The context in which a pack says what the agent should know at a model call; it writes nothing."""
+    return SkillContext(
+        caller=_caller(session, None),
+        policy=session.policy,
+        specs=session.tools.specs,
+        cancelled=session.stopped.is_set,
+        now_ms=session.services.now_ms,
+        **session.services.ports(session.record),
+    )
+
+
+def _caller(session: Session, call: Call | None) -> Caller:
     record = session.record
     return Caller(
         kind="run",
@@ -76,7 +89,7 @@ def _caller(session: Session, call: Call) -> Caller:
         agent_id=session.agent.id,
         agent_name=session.agent.name,
         being_id=session.agent.being_id,
-        call_id=call.id,
+        call_id=call.id if call else None,
         tier=session.agent.tier,
     )
 

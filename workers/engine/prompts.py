@@ -7,7 +7,7 @@ from registry.base import Json
 from registry.graph.expressions import render
 from registry.graph.model import Generate
 from registry.permissions import Gate
-from workers.engine import budget, hooks
+from workers.engine import budget, contexts, hooks
 from workers.engine.session import Session
 from workers.models.messages import tagged
 
@@ -43,8 +43,18 @@ def _notes(session: Session, offered: Iterable[str], *, closing: bool) -> Iterat
         yield "budget", left
     if rights := _rights(session, offered):
         yield "permissions", rights
+    yield from _packs(session)
     for text in hooks.told(session):
         yield "hook", text
+
+
+def _packs(session: Session) -> Iterator[tuple[str, str]]:
+    """What the packs of the agent have to say: an open plan, pinned facts."""
+    speaking = [pack for pack in session.tools.packs if pack.note is not None]
+    context = contexts.of_notes(session) if speaking else None
+    for pack in speaking:
+        if context is not None and pack.note is not None and (text := pack.note(context)):
+            yield pack.name, text
 
 
 def _rights(session: Session, offered: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """What the engine is given: the outside of a run, in one place, so that a worker and `graph run` differ only here."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ from orchestrator.records import RunRecord
 from orchestrator.settings import Limits
 from registry.base import Json
 from registry.connections import Connections
+from registry.packs import Pack
 from registry.skills.context import Sandbox, Signals, Workspace
 from registry.skills.metering import Meter
 from registry.skills.network import Network
@@ -31,7 +32,7 @@ class Services:
     """One per worker process; everything in it is safe to use from many runs at once."""
 
     catalogue: SkillRegistry
-    packs: dict[str, tuple[Skill, ...]]
+    packs: Mapping[str, Pack]
     journal: Journal
     #: Which client plays the model of a run: a real one, the stand-in, scripted turns.
     model: Callable[[RunRecord], ModelClient]

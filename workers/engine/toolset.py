@@ -4,9 +4,12 @@ Catalogue skills of `skills`, tools of its packs, less `disabledTools` and `disa
 exist for the run; what a node offers is a part of it, never more.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 from registry.agents import AgentDefinition
+from registry.base import Model
+from registry.errors import RunFailure, SkillError
 from registry.graph import expressions
 from registry.graph.model import Generate
 from registry.skills.registry import SkillRegistry
@@ -25,7 +28,22 @@ class Toolset:
         self.agent = agent
         self.registry = SkillRegistry(s for s in _run_set(agent, services) if s.name not in LACKS.get(kind, ()))
         self.names = frozenset(skill.name for skill in self.registry)
+        #: The packs it holds.
+        self.packs = [services.packs[name] for name in agent.enabled_packs() if name in services.packs]
         self.history_keys = _history_keys(agent)
+
+    @cached_property
+    def specs(self) -> Mapping[type[Model], Model]:
+        """The settings of its packs, by the class of each.
+
+        Raises:
+            RunFailure: `agent_invalid`, where only the structure of the definition was validated before the run.
+        """
+        enabled = self.agent.enabled_packs()
+        try:
+            return {pack.spec: pack.settings(enabled[pack.name].spec) for pack in self.packs}
+        except SkillError as error:
+            raise RunFailure("agent_invalid", f"the settings of a pack do not fit: {error.message}") from None
 
     def named(self, name: str) -> str:
         """The name calls are stored under, of a dotted or a wire name."""
@@ -52,7 +70,7 @@ def _run_set(agent: AgentDefinition, services: Services) -> list[Skill]:
         if skill is not None:
             chosen[skill.name] = skill
     for pack, settings in agent.enabled_packs().items():
-        for skill in services.packs.get(pack, ()):
+        for skill in services.packs[pack].tools if pack in services.packs else ():
             if skill.name not in settings.disabled_tools:
                 chosen.setdefault(skill.name, skill)
     chosen |= {skill.name: skill for skill in services.extra_tools}

@@ -6,6 +6,7 @@ from typing import cast
 
 from registry.agents import AgentDefinition
 from registry.graph.model import Interrupt, ToolCall, Wait
+from registry.packs import Pack
 from registry.permissions import Gate, Mode, Operation, Policy
 from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Skill
@@ -44,7 +45,7 @@ class Offer:
     """What there is to hold, as a run set is built of it."""
 
     catalogue: SkillRegistry
-    packs: Mapping[str, tuple[Skill, ...]]
+    packs: Mapping[str, Pack]
     extra_tools: tuple[Skill, ...] = ()
 
 

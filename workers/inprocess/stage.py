@@ -1,5 +1,6 @@
 """One agent in this process, from its definition and a script to a report of everything it did (spec: engine 22)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,9 @@ from orchestrator.store_journal import StoreJournal
 from registry.base import Json
 from registry.graph.validation import validate
 from registry.jsontext import digest
+from registry.packs import Pack
 from registry.skills.context import Execution
 from registry.skills.registry import SkillRegistry
-from registry.skills.skill import Skill
 from workers.engine.services import Services
 from workers.engine.targets import Target
 from workers.inprocess.conductor import Conductor
@@ -29,16 +30,14 @@ from workers.models.scripted import ScriptedModel
 RUN_ID = "run"
 
 
-def run(
-    definition: dict[str, Json], script: Script, packs: dict[str, tuple[Skill, ...]], limits: Limits
-) -> dict[str, Json]:
+def run(definition: dict[str, Json], script: Script, packs: Mapping[str, Pack], limits: Limits) -> dict[str, Json]:
     """Runs the agent to its end, or until it waits for an answer the script does not have."""
     if faults := _errors(definition):
         return _refused(faults)
     return stage(definition, script, packs, limits).play()
 
 
-def stage(definition: dict[str, Json], script: Script, packs: dict[str, tuple[Skill, ...]], limits: Limits) -> "Stage":
+def stage(definition: dict[str, Json], script: Script, packs: Mapping[str, Pack], limits: Limits) -> "Stage":
     """Everything one run needs, before it begins."""
     database, model = MemoryDatabase(), ScriptedModel(script.model)
     agents = {str(definition.get("id", "")): definition, **script.agents}

@@ -13,7 +13,7 @@ from registry.skills.registry import SkillRegistry, SkillResult
 from tests.traps import TrapSite
 from workers.net.guard import Guard
 
-TOOLS = SkillRegistry(PACKS["fetch"])
+TOOLS = SkillRegistry(PACKS["fetch"].tools)
 
 
 def fetched(guard: Guard, given: dict[str, Any], authority: Authority | None = None, **more: Any) -> SkillResult:
