@@ -66,6 +66,10 @@ def _now_sqlite(element: Any, compiler: Any, **_: Any) -> str:
     return "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 
 
+#: PostgreSQL 17, as its clients number it.
+WITH_TRANSACTION_TIMEOUT = 170_000
+
+
 class Database:
     """Transactions over one engine."""
 
@@ -76,8 +80,8 @@ class Database:
         """
         Args:
             url: as SQLAlchemy reads it.
-            idle_s: seconds after which PostgreSQL ends a transaction in which nothing happens: its process is frozen or
-                cut off, and others wait for the rows it has locked.
+            idle_s: seconds after which PostgreSQL ends a transaction: its process is frozen or cut off, and others wait
+                for the rows it has locked. Before PostgreSQL 17 only one in which nothing happens ends.
         """
         self.url = make_url(url)
         self._idle_ms = max(1_000, round(idle_s * 1000))
@@ -171,6 +175,14 @@ def _postgres_engine(url: Any, idle_ms: int) -> Engine:
             "options": f"-c statement_timeout=30000 -c idle_in_transaction_session_timeout={idle_ms}",
         },
     )
+
+    @event.listens_for(engine, "connect")
+    def _connect(connection: Any, _record: object) -> None:
+        # A process frozen between the statements of one round trip is not idle for the server: its transaction ends by
+        # its age, where the server knows that limit.
+        if connection.info.server_version >= WITH_TRANSACTION_TIMEOUT:
+            connection.execute(f"SET transaction_timeout = {idle_ms}")
+            connection.commit()
 
     # Rows of one kind go as one statement of many VALUES; psycopg's `executemany` would send a statement for each.
     engine.dialect.use_insertmanyvalues_wo_returning = True

@@ -2,10 +2,14 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
+from orchestrator.store.database import Database, together
 from tests.crash.test_worker_killed import QUICK
 from tests.projects import Watched, start, task
 
@@ -39,3 +43,37 @@ def test_killed_sessions_cost_time_and_nothing_else(
     assert {row.error for row in project.tasks.values() if row.error} == set()
     steps = [(e.run_id, e.data["step"]) for e in project.trace if e.kind == "node.completed"]
     assert len(steps) == len(set(steps)), "no completed step is repeated"
+
+
+LOCK = text(
+    "INSERT INTO leases (name, holder, until) VALUES ('x', :who, 0) ON CONFLICT (name) DO UPDATE SET holder = :who"
+)
+
+
+def takes_it_over(url: str) -> float:
+    """Seconds until another process has the row."""
+    began = time.monotonic()
+    Database(url).write(lambda connection: connection.execute(LOCK, {"who": "other"}))
+    return time.monotonic() - began
+
+
+def test_a_process_that_stands_still_in_a_transaction_keeps_its_locks_no_longer_than_allowed(postgres_url: str) -> None:
+    with Database(postgres_url, idle_s=1).engine.connect() as frozen:
+        frozen.execute(LOCK, {"who": "frozen"})
+        assert takes_it_over(postgres_url) < 10
+        frozen.invalidate()
+
+
+def test_nor_when_it_stands_still_between_the_statements_of_one_round_trip(postgres_url: str) -> None:
+    """Such a transaction is not idle for the server, which waits for the rest of the round trip."""
+    with Database(postgres_url, idle_s=1).engine.connect() as frozen:
+        if (frozen.dialect.server_version_info or ()) < (17,):
+            pytest.skip("this PostgreSQL knows no limit on a transaction's age")
+        frozen.execute(text("SELECT 1"))
+        with pytest.raises(OperationalError), together(frozen):
+            frozen.execute(LOCK, {"who": "frozen"})
+            driver: Any = frozen.connection.driver_connection
+            driver.pgconn.send_flush_request()
+            driver.pgconn.flush()
+            assert takes_it_over(postgres_url) < 10
+        frozen.invalidate()

@@ -65,7 +65,6 @@ def test_a_frozen_worker_that_wakes_up_changes_nothing(company: Company, story: 
     company.keeps_its_promises()
 
 
-@pytest.mark.long  # the place it freezes at is chance
 def test_a_worker_frozen_in_a_transaction_keeps_nobody_waiting(company: Company, story: Story) -> None:
     """Wherever it stands: the database ends what is idle in the middle of a transaction."""
     story.tells("6b", "SIGSTOP of a worker, wherever it stands", "others wait for its locks no longer than a lease")
