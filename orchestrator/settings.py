@@ -115,6 +115,14 @@ class Limits(GraphLimits):
     """Steps of a map item whose parent has no budget."""
     tools_per_request: int = Field(128, ge=1)
     """Tools offered in one model call."""
+    load_tools_names: int = Field(16, ge=1)
+    """Tools one call of `load_tools` may name."""
+    deferred_catalogue_entries: int = Field(60, ge=0)
+    """Deferred tools that are listed to a model, and the characters their list may have."""
+    deferred_catalogue_chars: int = Field(4_000, ge=100)
+    skill_catalogue_entries: int = Field(40, ge=0)
+    """Documents that are listed to a model, and the characters their list may have."""
+    skill_catalogue_chars: int = Field(4_000, ge=100)
     agent_turns: int = Field(10, ge=1)
     """Model calls of a team agent before the closing one."""
     task_deadline_s: float = Field(600, gt=0)

@@ -164,6 +164,11 @@ class AgentDefinition(Part):
         """The agent's own graph, or else the default tool loop."""
         return self.graph if self.graph is not None else default_graph()
 
+    @property
+    def documents(self) -> list[str]:
+        """The names in `skills` that are documents."""
+        return [name for name in self.skills if "." not in name]
+
     def enabled_packs(self) -> Mapping[str, PackSettings]:
         """The packs that are on, in the order written; `core` is on unless it is switched off by name."""
         written = {"core": True, **self.packs}

@@ -165,9 +165,12 @@ def workspaces(settings: Settings) -> list[Finding]:
 
 def skills(settings: Settings) -> list[Finding]:
     """Builds the registry; a name given twice would stop every worker."""
+    from registry.packs import names
     from registry.skills import catalogue
 
-    return [Finding("skills", "ok", f"{len(catalogue.build())} registered")]
+    found = catalogue.build()
+    names.taken(found)
+    return [Finding("skills", "ok", f"{len(found)} registered")]
 
 
 def presets(settings: Settings) -> list[Finding]:

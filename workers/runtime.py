@@ -28,7 +28,7 @@ from registry.base import Json
 from registry.graph.validation import Registries, check_registries, parse_agent
 from registry.ids import new_id
 from registry.jsontext import digest
-from registry.packs import PACKS
+from registry.packs import PACKS, names
 from registry.presets import Presets
 from registry.skills import catalogue
 from workers.alone import Cells, Held
@@ -211,6 +211,7 @@ def services(settings: Settings) -> Services:
     database = get_database(settings)
     desk = DeskSignals(settings, database)
     skills = catalogue.build()
+    names.taken(skills)
     ports = wiring.wire(settings, skills)
     net = guard_for(settings)
     known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)

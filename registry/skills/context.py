@@ -21,6 +21,7 @@ from registry.skills.ports import Images, Llm, Memories, Schedules, Studio
 
 if TYPE_CHECKING:  # its models are built at import, and only calls that use a connection need them
     from registry.connections import Connections
+    from registry.skills.skill import Skill
 
 #: The settings of one pack.
 S = TypeVar("S", bound=Model)
@@ -238,6 +239,38 @@ class Control(Protocol):
         ...
 
 
+class Shelf(Protocol):
+    """The deferred tools of a run."""
+
+    def load(self, names: Sequence[str]) -> "tuple[list[Skill], list[str]]":
+        """Shows deferred tools to the model from its next call on, for the rest of the run.
+
+        Returns:
+            The tools of these names, those that were seen already too, and the names that no tool of the run has.
+        """
+        ...
+
+
+class Documents(Protocol):
+    """The documents (playbooks) an agent may read, as they were when its run began."""
+
+    def instructions(self, name: str) -> tuple[str, list[str]]:
+        """The text of a document and the paths of its supporting files.
+
+        Raises:
+            SkillError: `not_found`.
+        """
+        ...
+
+    def file(self, name: str, path: str) -> str:
+        """The content of a supporting file.
+
+        Raises:
+            SkillError: `not_found`.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Colleague:
     """An agent a run can give work to, as `agents_list` shows it."""
@@ -286,6 +319,8 @@ class SkillContext:
     connections: "Connections | None" = None
     meter: Meter | None = None
     control: Control | None = None
+    shelf: Shelf | None = None
+    documents: Documents | None = None
     #: Settings of the packs the agent holds, by the class of each.
     specs: Mapping[type[Model], Model] = field(default_factory=dict)
     #: Agents that can be spawned or handed over to.

@@ -90,9 +90,11 @@ class SkillRegistry:
             raise ValueError(f"the skill {skill.name} is registered twice")
         self._by_name[skill.name] = skill
         self._by_wire[skill.wire_name] = skill
+        for alias in skill.aliases:
+            self._by_wire.setdefault(alias, skill)
 
     def find(self, name: str) -> Skill | None:
-        """The skill of a dotted, plain or wire name."""
+        """The skill of a dotted, plain or wire name, or of another name it has."""
         return self._by_name.get(name) or self._by_wire.get(name)
 
     def __iter__(self) -> Iterator[Skill]:

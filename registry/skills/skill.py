@@ -28,6 +28,8 @@ Effect = Literal["pure", "idempotent", "once"]
 DOTTED = re.compile(r"^[a-z][a-z0-9]*\.[a-z][a-z0-9_]*$")
 #: Pack tools and stub tools carry plain names.
 PLAIN = re.compile(r"^[A-Za-z][A-Za-z0-9_-]*$")
+#: Characters of a name: a server's tool has its server's id in front, and a model API takes no more than the second.
+MAX_NAME, MAX_SERVED = 60, 64
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,17 @@ class Skill:
     open_world: bool = False
     #: Modules it imports at its first call: before its time begins, for a slow disk is not the call's fault.
     loads: tuple[str, ...] = ()
+    #: Other names a call may have.
+    aliases: tuple[str, ...] = ()
+    #: Hidden from the model until `load_tools` names it, unless its agent says otherwise.
+    deferred: bool = False
+    #: The MCP server whose tool it is: `<server>__<tool>`.
+    server: str | None = None
 
     def __post_init__(self) -> None:
-        if not (DOTTED.match(self.name) or PLAIN.match(self.name)) or "__" in self.name or len(self.name) > 60:
+        own = "__" not in self.name and len(self.name) <= MAX_NAME
+        served = self.server is not None and len(self.name) <= MAX_SERVED
+        if not (DOTTED.match(self.name) or PLAIN.match(self.name)) or not (own or served):
             raise ValueError(f"{self.name!r} is no skill name: two lower-case parts with a dot, at most 60 characters")
         if len(self.description) > 1000:
             raise ValueError(f"{self.name}: a description has at most 1,000 characters")

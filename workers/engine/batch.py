@@ -310,6 +310,7 @@ class Batch:
             self.session,
             call,
             signal,
+            node=self.node,
             allowed=self._allowed,
             hooks=self._hooks,
             begin=lambda checked: self._begin(call, checked, signal),

@@ -9,7 +9,7 @@ from registry.base import Json
 from registry.graph.model import Generate, ToolCall
 from registry.skills.context import NO_ANSWER, Caller, Colleague, SkillContext
 from registry.skills.registry import Checked
-from workers.engine import budget
+from workers.engine import budget, shelf
 from workers.engine.calls import Call
 from workers.engine.control import QueueKeys
 from workers.engine.inner import RunModel, RunPainter
@@ -21,10 +21,17 @@ def allowed(session: Session, node: ToolCall) -> frozenset[str]:
     """Calls of the model may use what the answering node offered; hand-written calls any tool of the run set."""
     if not node.answers_model:
         return session.tools.names
+    return session.tools.offered(_answering(session, node), shelf.loaded_when_asked(session))
+
+
+def _answering(session: Session, node: ToolCall) -> Generate | None:
+    """The node whose model call is being answered; None when the calls are the graph's own."""
+    if not node.answers_model:
+        return None
     reference = session.output_ref
     answered = reference.get("node") if isinstance(reference, dict) else None
     answering = session.graph.nodes.get(str(answered))
-    return session.tools.offered(answering if isinstance(answering, Generate) else None)
+    return answering if isinstance(answering, Generate) else None
 
 
 def of_call(
@@ -32,6 +39,7 @@ def of_call(
     call: Call,
     signal: SignalRecord | None,
     *,
+    node: ToolCall,
     allowed: frozenset[str],
     hooks: ToolHooks,
     begin: Callable[[Checked], None],
@@ -40,6 +48,7 @@ def of_call(
 
     Args:
         signal: the question that was answered before it runs, if one was.
+        node: whose batch it is in.
         begin: told right before the call runs.
     """
     record = session.record
@@ -52,6 +61,7 @@ def of_call(
         llm=RunModel(session, call.id),
         images=RunPainter(session, call.id),
         control=QueueKeys(session),
+        shelf=shelf.RunShelf(session, _answering(session, node)),
         roster=_Roster(session),
         rehearsal=record.rehearsal,
         time_left=budget.time_left(session),

@@ -1,14 +1,16 @@
 """What the model is told beside the history: the system text, and notes that are said once and not stored."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from registry.base import Json
 from registry.graph.expressions import render
 from registry.graph.model import Generate
+from registry.packs.services import LOAD_TOOLS
 from registry.permissions import Gate
-from workers.engine import budget, contexts, hooks
+from workers.engine import budget, contexts, hooks, shelf
 from workers.engine.session import Session
+from workers.engine.toolset import Offer
 from workers.models.messages import tagged
 
 CUT: Final = "\n[... cut]"
@@ -21,7 +23,7 @@ CLOSING: Final = (
 _GATES: Final[dict[Gate, str]] = {"ask": "Calls that wait for a person's yes", "deny": "Calls that are not allowed"}
 
 
-def system(session: Session, node: Generate, summary: str | None = None) -> str:
+def system(session: Session, node: Generate, offered: frozenset[str], summary: str | None = None) -> str:
     """The node's prompt with its parts filled in, and what stands for the history that is no longer sent."""
     prompt = session.agent.prompts.get(node.prompt)
     text = render(prompt.instructions, session.slots(), plain=False) if prompt else ""
@@ -30,19 +32,21 @@ def system(session: Session, node: Generate, summary: str | None = None) -> str:
     return text if summary is None else f"{text}\n\n{EARLIER}\n{tagged('summary', summary)}".lstrip()
 
 
-def notes(session: Session, offered: Iterable[str], *, closing: bool) -> list[dict[str, Json]]:
+def notes(session: Session, offer: Offer, *, closing: bool) -> list[dict[str, Json]]:
     """The trailing user message of tagged notes; empty when there is nothing to say."""
-    said = [tagged("note", text, kind=kind) for kind, text in _notes(session, offered, closing=closing)]
+    said = [tagged("note", text, kind=kind) for kind, text in _notes(session, offer, closing=closing)]
     return [{"role": "user", "content": "\n".join(said)}] if said else []
 
 
-def _notes(session: Session, offered: Iterable[str], *, closing: bool) -> Iterator[tuple[str, str]]:
+def _notes(session: Session, offer: Offer, *, closing: bool) -> Iterator[tuple[str, str]]:
     if closing:
         yield "closing", CLOSING
     elif left := budget.note(session):
         yield "budget", left
-    if rights := _rights(session, offered):
+    if rights := _rights(session, offer.names):
         yield "permissions", rights
+    if LOAD_TOOLS in offer.names and (hidden := shelf.catalogue(session, offer.deferred)):
+        yield "deferred-tools", hidden
     yield from _packs(session)
     for text in hooks.told(session):
         yield "hook", text
@@ -57,10 +61,9 @@ def _packs(session: Session) -> Iterator[tuple[str, str]]:
             yield pack.name, text
 
 
-def _rights(session: Session, offered: Iterable[str]) -> str:
+def _rights(session: Session, names: frozenset[str]) -> str:
     """Which of the offered tools will not simply run, so that a plan can reckon with it."""
     found: dict[Gate, list[str]] = {"ask": [], "deny": []}
-    names = frozenset(offered)
     for skill in session.tools.registry:
         if skill.name not in names or callable(skill.operations):  # those depend on the input
             continue

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+from orchestrator.settings import Limits
 from registry.agents import AgentDefinition
 from registry.graph.model import Interrupt, ToolCall, Wait
 from registry.packs import Pack
@@ -47,11 +48,12 @@ class Offer:
     catalogue: SkillRegistry
     packs: Mapping[str, Pack]
     extra_tools: tuple[Skill, ...] = ()
+    limits: Limits = field(default_factory=Limits)
 
 
 def run_set(agent: AgentDefinition, offer: Offer) -> Toolset:
     """The tools the root run of a task will have."""
-    # A run set is made of these three; the rest of a worker's services exists only in a worker.
+    # A run set is made of these; the rest of a worker's services exists only in a worker.
     return Toolset(agent, cast(Services, offer), kind="task")
 
 

@@ -11,8 +11,9 @@ from registry.graph.limits import USUAL, GraphLimits
 from registry.graph.model import Generate, Handoff, ModelRef, Spawn, ToolCall
 from registry.graph.targets import AgentCard, candidates
 
-#: Tools every agent with the pack `core` has besides the pack's own.
-_SERVICES: Final = ("load_tools", "load_skill")
+#: Tools an agent with the pack `core` has besides the pack's own, the last two when it has documents.
+_SERVICES: Final = ("load_tools",)
+_OF_DOCUMENTS: Final = ("load_skill", "Skill")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def _run_set(agent: AgentDefinition, known: Registries) -> set[str] | None:
         if name in known.packs:
             tools |= known.packs[name].tools - set(settings.disabled_tools)
     if "core" in packs:
-        tools.update(_SERVICES)
+        tools.update(_SERVICES + (_OF_DOCUMENTS if agent.documents else ()))
     return {_dotted(name) for name in tools} - {_dotted(name) for name in agent.disallowed_tools}
 
 

@@ -10,12 +10,13 @@ from registry.errors import RunFailure
 from registry.graph import expressions
 from registry.graph.model import Generate
 from registry.ids import new_id
-from workers.engine import compaction, prompts, restore, thinking
+from workers.engine import compaction, prompts, restore, shelf, thinking
 from workers.engine.compaction import View
 from workers.engine.history import are_messages, open_calls
 from workers.engine.outcome import Done, Outcome, Parked
 from workers.engine.session import Session
 from workers.engine.thinking import Held
+from workers.engine.toolset import NOTHING
 from workers.models.model import ModelFault, Reply, Request, Situation, ToolCall
 
 #: Milliseconds a run waits after a model that keeps failing: the quick retries are the client's.
@@ -32,6 +33,7 @@ def generate(session: Session, node: Generate) -> Outcome:
     """
     key = expressions.compile(node.messages).state_key or "messages"
     session.memo["generate"] = session.node_id
+    shelf.remember(session)
     history = _history(session, key)
     _refuse_open_calls(session, history)
     _tell_repairs(session, key)
@@ -108,15 +110,15 @@ def _ask(session: Session, node: Generate, key: str, *, closing: bool) -> Reply:
 def _request(session: Session, node: Generate, key: str, *, closing: bool) -> tuple[View, Request]:
     seen = compaction.view(_history(session, key))
     model, fallback = thinking.models(session, node)
-    names = frozenset() if closing else session.tools.offered(node)
+    offer = NOTHING if closing else session.tools.offer(node, shelf.loaded(session))
     return seen, Request(
         tier=session.agent.tier,
         model=model,
         fallback=fallback,
         generation=thinking.generation(session, node),
-        system=prompts.system(session, node, seen.summary),
-        messages=[*seen.messages, *prompts.notes(session, names, closing=closing)],
-        tools=session.tools.described(names, session.limits.tools_per_request),
+        system=prompts.system(session, node, offer.names, seen.summary),
+        messages=[*seen.messages, *prompts.notes(session, offer, closing=closing)],
+        tools=session.tools.described(offer.names),
         output=node.output,
         timeout_s=session.services.model_timeout_s,
         cancelled=session.stopped.is_set,
