@@ -10,9 +10,9 @@ from pydantic import AfterValidator, Field, StringConstraints
 from registry.base import Model
 from registry.errors import SkillError
 from registry.skills.context import SkillContext, Workspace
-from registry.skills.documents.blocks import Document, Heading, Span, count_words, headings
-from registry.skills.documents.characters import cleaned, warnings_of
-from registry.skills.documents.naming import DocxPath, MarkdownPath, PdfPath, default_path
+from registry.skills.papers.blocks import Document, Heading, Span, count_words, headings
+from registry.skills.papers.characters import cleaned, warnings_of
+from registry.skills.papers.naming import DocxPath, MarkdownPath, PdfPath, default_path
 from registry.skills.skill import Effect, Skill, skill
 from registry.text import one_line
 
@@ -136,9 +136,9 @@ def write_markdown(given: WriteMarkdown, context: SkillContext) -> WrittenMarkdo
     if context.workspace is None:
         return WrittenMarkdown(path=path, wired=False, note=NOT_WIRED)
     _refuse_taken(context.workspace, path, given)
-    from registry.skills.documents import outline
-    from registry.skills.documents.frontmatter import front_matter
-    from registry.skills.documents.markdown import parse
+    from registry.skills.papers import outline
+    from registry.skills.papers.frontmatter import front_matter
+    from registry.skills.papers.markdown import parse
 
     title, text = cleaned(given.title), cleaned(given.markdown)
     document = parse(text, context.check)
@@ -174,8 +174,8 @@ def write_docx(given: WriteDocx, context: SkillContext) -> WrittenDocx:
         return WrittenDocx(path=path, wired=False, note=NOT_WIRED)
     _refuse_taken(context.workspace, path, given)
     # Half a second of imports, which nobody who writes no Word file should pay.
-    from registry.skills.documents import docx, images
-    from registry.skills.documents.markdown import judged, parse
+    from registry.skills.papers import docx, images
+    from registry.skills.papers.markdown import judged, parse
 
     document = judged(parse(given.markdown, context.check))
     title = cleaned(given.title)
@@ -212,8 +212,8 @@ def write_pdf(given: WritePdf, context: SkillContext) -> WrittenPdf:
     if context.workspace is None:
         return WrittenPdf(path=path, wired=False, note=NOT_WIRED)
     _refuse_taken(context.workspace, path, given)
-    from registry.skills.documents import images, pdf
-    from registry.skills.documents.markdown import judged, parse
+    from registry.skills.papers import images, pdf
+    from registry.skills.papers.markdown import judged, parse
 
     document = judged(parse(given.markdown, context.check))
     title = cleaned(given.title)

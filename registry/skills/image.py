@@ -164,7 +164,7 @@ def _card(given: GenerateImage, number: int) -> tuple[bytes, tuple[int, int]]:
     """A card that says what it stands for."""
     from PIL import Image, ImageDraw, ImageFont
 
-    from registry.skills.documents.pdffonts import FOLDER, TEXT
+    from registry.skills.papers.pdffonts import FOLDER, TEXT
 
     width, height = map(int, given.size.split("x"))
     image = Image.new("RGB", (width, height), "#e8e8e8")

@@ -18,12 +18,12 @@ from PIL import Image
 from registry.errors import SkillError
 from registry.skills.context import Caller, SkillContext
 from registry.skills.docs import SKILLS
-from registry.skills.documents.blocks import Heading, plain
-from registry.skills.documents.characters import cleaned
-from registry.skills.documents.docx import draw
-from registry.skills.documents.frontmatter import front_matter
-from registry.skills.documents.markdown import judged, parse
-from registry.skills.documents.outline import escape, title_line
+from registry.skills.papers.blocks import Heading, plain
+from registry.skills.papers.characters import cleaned
+from registry.skills.papers.docx import draw
+from registry.skills.papers.frontmatter import front_matter
+from registry.skills.papers.markdown import judged, parse
+from registry.skills.papers.outline import escape, title_line
 from registry.skills.registry import SkillRegistry, SkillResult
 from workers.sandbox.workspace import JailedWorkspace
 

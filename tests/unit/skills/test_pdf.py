@@ -14,8 +14,8 @@ from PIL import Image
 from registry.errors import SkillError
 from registry.skills.context import Caller, Deadline, SkillContext
 from registry.skills.docs import SKILLS
-from registry.skills.documents.markdown import judged, parse
-from registry.skills.documents.pdf import draw
+from registry.skills.papers.markdown import judged, parse
+from registry.skills.papers.pdf import draw
 from registry.skills.registry import SkillRegistry, SkillResult
 from workers.sandbox.workspace import JailedWorkspace
 

@@ -10,10 +10,10 @@ from docx.parts.image import ImagePart
 from docx.shared import Inches
 
 from registry.errors import SkillError
-from registry.skills.documents.blocks import Picture
-from registry.skills.documents.images import Raster
-from registry.skills.documents.notices import Notices, shown
-from registry.skills.documents.wordxml import Element, element
+from registry.skills.papers.blocks import Picture
+from registry.skills.papers.images import Raster
+from registry.skills.papers.notices import Notices, shown
+from registry.skills.papers.wordxml import Element, element
 
 MAX_IMAGES: Final = 20
 _TYPES: Final = {"png": "image/png", "jpg": "image/jpeg", "gif": "image/gif"}

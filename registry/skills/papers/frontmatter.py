@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import yaml
 
-from registry.skills.documents.characters import cleaned
+from registry.skills.papers.characters import cleaned
 
 #: Texts that no version of YAML takes for anything else; every other one is quoted.
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*")

@@ -10,7 +10,7 @@ import docx
 from docx.opc.constants import RELATIONSHIP_TYPE
 from docx.shared import Mm
 
-from registry.skills.documents.blocks import (
+from registry.skills.papers.blocks import (
     Block,
     Break,
     Code,
@@ -27,10 +27,10 @@ from registry.skills.documents.blocks import (
     Span,
     Table,
 )
-from registry.skills.documents.notices import Notices
-from registry.skills.documents.pictures import Gallery
-from registry.skills.documents.wordstyles import LIST_LEVELS, STEP, Numbering, dress, style_id
-from registry.skills.documents.wordxml import Element, element, indented, numbered, paragraph, run
+from registry.skills.papers.notices import Notices
+from registry.skills.papers.pictures import Gallery
+from registry.skills.papers.wordstyles import LIST_LEVELS, STEP, Numbering, dress, style_id
+from registry.skills.papers.wordxml import Element, element, indented, numbered, paragraph, run
 
 PageSize = Literal["a4", "letter"]
 

@@ -9,9 +9,9 @@ from urllib.parse import unquote, urlsplit
 from markdown_it.token import Token
 
 from registry.errors import SkillError
-from registry.skills.documents.blocks import Break, Inline, Mark, Picture, Span
-from registry.skills.documents.characters import cleaned
-from registry.skills.documents.notices import Notices, shown
+from registry.skills.papers.blocks import Break, Inline, Mark, Picture, Span
+from registry.skills.papers.characters import cleaned
+from registry.skills.papers.notices import Notices, shown
 from registry.skills.paths import normalise
 
 MAX_URL: Final = 2048

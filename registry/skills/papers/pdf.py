@@ -25,8 +25,8 @@ from reportlab.platypus import (
 from reportlab.platypus import Paragraph as Lines
 
 from registry.errors import SkillError
-from registry.skills.documents import pdffonts
-from registry.skills.documents.blocks import (
+from registry.skills.papers import pdffonts
+from registry.skills.papers.blocks import (
     Block,
     Break,
     Code,
@@ -43,9 +43,9 @@ from registry.skills.documents.blocks import (
     Span,
     Table,
 )
-from registry.skills.documents.images import Raster
-from registry.skills.documents.notices import Notices, shown
-from registry.skills.documents.pdffonts import CODE, TEXT, fitted
+from registry.skills.papers.images import Raster
+from registry.skills.papers.notices import Notices, shown
+from registry.skills.papers.pdffonts import CODE, TEXT, fitted
 
 PageSize = Literal["a4", "letter"]
 

@@ -5,8 +5,8 @@ from typing import Final
 
 from markdown_it.token import Token
 
-from registry.skills.documents import inlines
-from registry.skills.documents.blocks import (
+from registry.skills.papers import inlines
+from registry.skills.papers.blocks import (
     Alignment,
     Block,
     Cell,
@@ -21,8 +21,8 @@ from registry.skills.documents.blocks import (
     Span,
     Table,
 )
-from registry.skills.documents.characters import cleaned
-from registry.skills.documents.notices import Notices
+from registry.skills.papers.characters import cleaned
+from registry.skills.papers.notices import Notices
 
 _TASK: Final = re.compile(r"\[([ xX])\](?:[ ]+|$)")
 _ALIGNMENTS: Final[dict[str, Alignment]] = {

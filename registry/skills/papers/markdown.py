@@ -13,10 +13,10 @@ from markdown_it.rules_inline import StateInline
 from mdit_py_plugins.footnote import footnote_plugin
 
 from registry.errors import SkillError
-from registry.skills.documents.blocks import Document, Table, leaves
-from registry.skills.documents.building import Builder
-from registry.skills.documents.characters import cleaned, warnings_of
-from registry.skills.documents.notices import Notices
+from registry.skills.papers.blocks import Document, Table, leaves
+from registry.skills.papers.building import Builder
+from registry.skills.papers.characters import cleaned, warnings_of
+from registry.skills.papers.notices import Notices
 
 MAX_BLOCKS: Final = 20_000
 #: What a text may be parsed into at all. A row of three characters makes as many cells as its table has columns, so the

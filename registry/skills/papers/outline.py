@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from registry.skills.documents.blocks import Document, Heading, plain
-from registry.skills.documents.markdown import parse
+from registry.skills.papers.blocks import Document, Heading, plain
+from registry.skills.papers.markdown import parse
 
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&:])")
 _LINE_BREAK: Final = re.compile(r"\r\n?|\n")
