@@ -17,6 +17,7 @@ from registry.personas import TEAM_PERMISSIONS
 from registry.skills.context import Authority, Caller, SkillContext
 from registry.skills.registry import SkillResult
 from workers import calling
+from workers.engine.contexts import Roster
 from workers.engine.toolset import Toolset
 from workers.runtime import Runtime
 
@@ -86,6 +87,7 @@ def _of_run(runtime: Runtime, row: Any, emit: Emit) -> Act:
     agent = AgentDefinition.model_validate(record.definition)
     services = runtime.services
     above = tuple(Policy(*one) for one in record.ancestors)
+    tools = Toolset(agent, services, kind=record.kind)
     context = SkillContext(
         caller=Caller(
             kind="run",
@@ -99,13 +101,15 @@ def _of_run(runtime: Runtime, row: Any, emit: Emit) -> Act:
             tier=agent.tier,
         ),
         policy=Policy(agent.permissions, record.permissions, record.mode or agent.mode, above),
+        agent=agent,
+        roster=Roster(services, record, agent.id),
+        specs=tools.specs,
         rehearsal=record.rehearsal,
         cancelled=_Cancelled(runtime, row.project_id),
         emit=emit,
         **services.ports(record),
     )
-    tools = Toolset(agent, services, kind=record.kind).registry
-    return lambda authority: tools.invoke(row.action["skill"], row.action["input"], context, authority)
+    return lambda authority: tools.registry.invoke(row.action["skill"], row.action["input"], context, authority)
 
 
 def _of_project(runtime: Runtime, row: Any, emit: Emit) -> Act:

@@ -35,7 +35,7 @@ from workers.alone import Cells, Held
 from workers.carrying import Carried, Carrier
 from workers.drain import Drain
 from workers.engine.services import Services
-from workers.engine.targets import Target
+from workers.engine.targets import Target, of_row
 from workers.models.choose import client_for
 from workers.models.painting import PlainPainter
 from workers.net.wiring import guard_for
@@ -242,6 +242,7 @@ def services(settings: Settings) -> Services:
         meter=ports.meter,
         painter=PlainPainter(settings, net),
         studio=ports.studio,
+        agents=ports.agents,
         check=checker.run,
         check_definition=checker.definition,
         targets=lambda run: _targets(database, run, presets),
@@ -280,7 +281,7 @@ def _targets(database: Database, run: RunRecord, presets: Presets) -> list[Targe
     """Agents of the project, then those its owner saved, then presets that can run; the first of an id wins."""
     with database.read() as connection:
         rows = agents.at_hand(connection, run.owner_id, run.project_id)
-    found = [Target(row.key, row.name, digest=row.definition_digest, definition=row.body) for row in rows]
+    found = [of_row(row) for row in rows]
     there = {target.id for target in found}
     return found + [_preset(p.agent) for id_, p in presets.items() if id_ not in there and not p.lacks]
 

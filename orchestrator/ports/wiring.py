@@ -1,7 +1,11 @@
 """The ports over rows, made together for whoever calls skills: a worker, the command line, the API."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
+from orchestrator.known import load_presets, registries
+from orchestrator.ports.agents import StoredAgents
 from orchestrator.ports.connections import StoredConnections
 from orchestrator.ports.memory import StoredMemories
 from orchestrator.ports.meter import CountingMeter
@@ -9,6 +13,7 @@ from orchestrator.ports.schedules import StoredSchedules
 from orchestrator.ports.studio import StoredStudio
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
+from registry.graph.validation import Registries
 from registry.skills.registry import SkillRegistry
 
 
@@ -19,15 +24,25 @@ class RowPorts:
     schedules: StoredSchedules
     meter: CountingMeter
     studio: StoredStudio
+    agents: StoredAgents
 
 
 def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
     """The ports of this installation; nothing is opened before the first call."""
     database = get_database(settings)
+
+    @cache
+    def known() -> Registries:
+        return registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
+
+    def preset_names() -> Iterable[str]:
+        return [card.name for card in load_presets(settings, known()).cards]
+
     return RowPorts(
         memory=StoredMemories(database, outside=[skill.name for skill in skills if skill.open_world]),
         connections=StoredConnections(settings, database),
         schedules=StoredSchedules(settings, database, skills),
         meter=CountingMeter(settings),
         studio=StoredStudio(database, skills),
+        agents=StoredAgents(database, known, preset_names),
     )

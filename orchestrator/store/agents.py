@@ -2,20 +2,22 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, or_, select
+from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
 from orchestrator.store import definitions as definitions_moves
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import agents, definitions
 from registry.agents import AgentDefinition
 
+_LISTED = (agents.c.key, agents.c.name, agents.c.project_id, agents.c.creator_key, agents.c.definition_digest)
+
 
 def at_hand(connection: Connection, owner_id: str, project_id: str | None) -> list[Row[Any]]:
     """Agents with their definitions; an id that the project has hides a saved one."""
     query = (
-        select(agents.c.key, agents.c.name, agents.c.project_id, agents.c.definition_digest, definitions.c.body)
+        select(*_LISTED, definitions.c.body)
         .join(definitions, definitions.c.digest == agents.c.definition_digest)
-        .where(or_(agents.c.project_id == project_id, _saved(owner_id)))
+        .where(_there(owner_id, project_id))
         .order_by(agents.c.project_id.is_(None), agents.c.created_at, agents.c.key)
     )
     found: dict[str, Any] = {}
@@ -25,22 +27,22 @@ def at_hand(connection: Connection, owner_id: str, project_id: str | None) -> li
 
 
 def saved(connection: Connection, owner_id: str, agent_id: str) -> AgentDefinition | None:
-    """An agent an owner saved."""
+    """An agent an owner saved that can be given work."""
     query = (
         select(definitions.c.body)
         .join(agents, agents.c.definition_digest == definitions.c.digest)
-        .where(_saved(owner_id), agents.c.key == agent_id)
+        .where(_saved(owner_id), agents.c.key == agent_id, agents.c.creator_key.is_(None))
     )
     body = connection.execute(query).scalar()
     return None if body is None else AgentDefinition.model_validate(body)
 
 
 def all_saved(connection: Connection, owner_id: str) -> list[AgentDefinition]:
-    """Every agent an owner saved, the eldest first."""
+    """Every agent an owner saved that can be given work, the eldest first."""
     query = (
         select(definitions.c.body)
         .join(agents, agents.c.definition_digest == definitions.c.digest)
-        .where(_saved(owner_id))
+        .where(_saved(owner_id), agents.c.creator_key.is_(None))
         .order_by(agents.c.created_at, agents.c.key)
     )
     return [AgentDefinition.model_validate(body) for body in connection.execute(query).scalars()]
@@ -60,26 +62,91 @@ def has_name(connection: Connection, owner_id: str, name_key: str) -> bool:
 
 
 def count_saved(connection: Connection, owner_id: str) -> int:
-    return int(connection.execute(select(func.count()).where(_saved(owner_id))).scalar_one())
+    """Agents of an owner's own; delegates are counted by whose they are."""
+    mine = select(func.count()).where(_saved(owner_id), agents.c.creator_key.is_(None))
+    return int(connection.execute(mine).scalar_one())
 
 
-def save(connection: Connection, owner_id: str, agent: AgentDefinition, *, name_key: str, call_key: str | None) -> None:
-    """Saves an agent for its owner, under the definition's own id."""
+def count_delegates(connection: Connection, owner_id: str, project_id: str | None, creator_key: str) -> int:
+    mine = select(func.count()).where(
+        agents.c.owner_id == owner_id, _of_project(project_id), agents.c.creator_key == creator_key
+    )
+    return int(connection.execute(mine).scalar_one())
+
+
+def by_key(connection: Connection, owner_id: str, project_id: str | None, key: str) -> Row[Any] | None:
+    """The agent a run means by this id: the project's, else the one its owner saved."""
+    query = (
+        select(agents, definitions.c.body)
+        .join(definitions, definitions.c.digest == agents.c.definition_digest)
+        .where(agents.c.key == key, _there(owner_id, project_id))
+        .order_by(agents.c.project_id.is_(None))
+    )
+    return connection.execute(query.limit(1)).first()
+
+
+def is_saved(connection: Connection, owner_id: str, key: str) -> bool:
+    """Whether an agent outlives its projects."""
+    return connection.execute(select(agents.c.id).where(_saved(owner_id), agents.c.key == key)).first() is not None
+
+
+def save(
+    connection: Connection,
+    owner_id: str,
+    agent: AgentDefinition,
+    *,
+    name_key: str,
+    call_key: str | None,
+    project_id: str | None = None,
+    creator_key: str | None = None,
+) -> None:
+    """Saves an agent for its owner, under the definition's own id.
+
+    Args:
+        project_id: the project it lives for; None: until it is deleted.
+        creator_key: whose delegate it is.
+    """
     definitions_moves.keep(connection, {agent.definition_digest: agent.to_json()})
     row = {
         "id": agent.id,
         "owner_id": owner_id,
-        "project_id": None,
+        "project_id": project_id,
         "being_id": None,
         "key": agent.id,
         "name": agent.name,
         "role": agent.role or "",
         "definition_digest": agent.definition_digest,
+        "creator_key": creator_key,
         "name_key": name_key,
         "call_key": call_key,
     }
     connection.execute(insert(agents).values(created_at=now_ms(), updated_at=now_ms(), **row))
 
 
+def change(connection: Connection, row_id: str, agent: AgentDefinition, *, name_key: str) -> None:
+    """Gives a saved agent another definition; what runs keeps the one it began with."""
+    definitions_moves.keep(connection, {agent.definition_digest: agent.to_json()})
+    values = {
+        "name": agent.name,
+        "role": agent.role or "",
+        "definition_digest": agent.definition_digest,
+        "name_key": name_key,
+    }
+    connection.execute(update(agents).where(agents.c.id == row_id).values(updated_at=now_ms(), **values))
+
+
+def remove(connection: Connection, row_id: str) -> None:
+    connection.execute(delete(agents).where(agents.c.id == row_id))
+
+
 def _saved(owner_id: str) -> Any:
     return (agents.c.project_id.is_(None)) & (agents.c.owner_id == owner_id)
+
+
+def _there(owner_id: str, project_id: str | None) -> Any:
+    """Of the project, when there is one, or saved by its owner."""
+    return _saved(owner_id) if project_id is None else or_(agents.c.project_id == project_id, _saved(owner_id))
+
+
+def _of_project(project_id: str | None) -> Any:
+    return agents.c.project_id.is_(None) if project_id is None else agents.c.project_id == project_id

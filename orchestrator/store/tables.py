@@ -72,7 +72,10 @@ agents = Table(
     Column("name", Text, nullable=False),
     Column("role", Text, nullable=False),
     Column("definition_digest", Text, ForeignKey("definitions.digest"), nullable=False),
-    #: Of a saved agent: its name as it compares (an owner has one of each), and the call that made it.
+    #: Of a delegate: the agent that made it and alone may spawn it.
+    Column("creator_key", Text),
+    #: Of an agent somebody saved: its name as it compares (an owner has one of each; those of delegates are told apart
+    #: by who made them), and the call that made it.
     Column("name_key", Text),
     Column("call_key", Text),
     columns.time("created_at", nullable=False),

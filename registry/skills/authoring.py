@@ -36,7 +36,9 @@ class AuthorAgent(Model):
     role: Annotated[str, StringConstraints(min_length=1, max_length=40), AfterValidator(_label)]
     description: str = Field(default="", max_length=500)
     skills: Annotated[list[SkillName], Field(min_length=1, max_length=30), AfterValidator(_distinct)]
-    tier: Literal["fast", "standard", "deep"] = "standard"
+    tier: Literal["fast", "standard", "deep"] | None = Field(
+        default=None, description="at most your own; standard when left out, or yours where that is lower"
+    )
     system_prompt: str = Field(default="", max_length=8000, description="the role's own when left out")
     avatar: str = Field(default="", max_length=8)
 
@@ -73,6 +75,7 @@ def author_agent(given: AuthorAgent, context: SkillContext) -> AuthoredAgent:
         words = f"there is no skill {', '.join(unknown)}"
         raise SkillError("invalid_input", f"skills: {words}", details=_places(given.skills, unknown))
     from registry.agents import AgentDefinition
+    from registry.authored import at_most
     from registry.personas import persona_of, system_prompt
 
     prompt = given.system_prompt.strip() or system_prompt(persona_of(given.role))
@@ -85,7 +88,7 @@ def author_agent(given: AuthorAgent, context: SkillContext) -> AuthoredAgent:
             "avatar": given.avatar,
             # What a model wrote is no template: a brace before a dollar sign would be filled in.
             "instructions": prompt.replace("{$", "{ $"),
-            "tier": given.tier,
+            "tier": at_most(given.tier, context.caller.tier if context.caller.kind == "run" else "deep"),
             "skills": given.skills,
         }
     )

@@ -17,9 +17,10 @@ from registry.permissions import Policy
 from registry.skills.metering import Meter
 from registry.skills.network import Network
 from registry.skills.pages import Web
-from registry.skills.ports import Images, Llm, Memories, Schedules, Studio
+from registry.skills.ports import Agents, Images, Llm, Memories, Schedules, Studio
 
-if TYPE_CHECKING:  # its models are built at import, and only calls that use a connection need them
+if TYPE_CHECKING:  # their models are built at import, and only few calls need them
+    from registry.agents import AgentDefinition
     from registry.connections import Connections
     from registry.skills.skill import Skill
 
@@ -238,6 +239,14 @@ class Control(Protocol):
         """
         ...
 
+    def spawn(self, calls: list[Json]) -> list[str]:
+        """Queues calls of children; returns the id each child will have.
+
+        Raises:
+            SkillError: as `queue`.
+        """
+        ...
+
 
 class Shelf(Protocol):
     """The deferred tools of a run."""
@@ -279,6 +288,8 @@ class Colleague:
     role: str | None = None
     packs: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()
+    #: Code and message of everything that keeps it from running here.
+    faults: Callable[[], Sequence[str]] = field(default=tuple, compare=False)
 
     def to_json(self) -> dict[str, Json]:
         return {
@@ -312,6 +323,7 @@ class SkillContext:
     memory: Memories | None = None
     schedules: Schedules | None = None
     studio: Studio | None = None
+    agents: Agents | None = None
     llm: Llm | None = None
     images: Images | None = None
     net: Network | None = None
@@ -323,6 +335,8 @@ class SkillContext:
     documents: Documents | None = None
     #: Settings of the packs the agent holds, by the class of each.
     specs: Mapping[type[Model], Model] = field(default_factory=dict)
+    #: The definition of the agent that calls; None: no agent does.
+    agent: "AgentDefinition | None" = None
     #: Agents that can be spawned or handed over to.
     roster: Sequence[Colleague] = ()
     #: A person's answer to what this call asked with `AskPerson`; None is a rejection.

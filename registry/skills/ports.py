@@ -135,6 +135,45 @@ class Studio(Protocol):
         ...
 
 
+class Agents(Protocol):
+    """Agents that agents write: top-level ones for their owner, delegates for themselves.
+
+    A row is {id, name, role, level, packs, skills}, as `agents_list` shows it.
+    """
+
+    def create(self, caller: "Caller", body: dict[str, Json], *, delegate: bool) -> dict[str, Json]:
+        """Validates a definition at both levels and keeps it, once for each call; returns its row.
+
+        Args:
+            body: the definition; its id is replaced.
+            delegate: whether only the caller's agent may spawn it.
+
+        Raises:
+            SkillError: `invalid_input` with every finding, `conflict` when the name is taken, `denied` when a delegate
+                wants one of its own, `quota`.
+        """
+        ...
+
+    def update(self, caller: "Caller", agent_id: str, changes: dict[str, Json]) -> dict[str, Json]:
+        """Changes a delegate of the caller's agent; runs under way keep what they began with.
+
+        Args:
+            changes: of `name`, `role`, `instructions`, `budget`.
+
+        Raises:
+            SkillError: `not_found`, `conflict`, `invalid_input`.
+        """
+        ...
+
+    def delete(self, caller: "Caller", agent_id: str) -> tuple[str, str]:
+        """Removes a delegate of the caller's agent: its id and its name.
+
+        Raises:
+            SkillError: `not_found`, `conflict` while it is the speaker of a thread.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Ask:
     """One question to a language model, without tools."""

@@ -1,10 +1,10 @@
 """What one call of a batch may know and touch: the context the registry invokes it with."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from orchestrator.records import FileRecord, SignalRecord
+from orchestrator.records import FileRecord, RunRecord, SignalRecord
 from registry.base import Json
 from registry.graph.model import Generate, ToolCall
 from registry.skills.context import NO_ANSWER, Caller, Colleague, SkillContext
@@ -13,6 +13,7 @@ from workers.engine import budget, shelf
 from workers.engine.calls import Call
 from workers.engine.control import QueueKeys
 from workers.engine.inner import RunModel, RunPainter
+from workers.engine.services import Services
 from workers.engine.session import Session
 from workers.engine.toolhooks import ToolHooks
 
@@ -62,7 +63,8 @@ def of_call(
         images=RunPainter(session, call.id),
         control=QueueKeys(session),
         shelf=shelf.RunShelf(session, _answering(session, node)),
-        roster=_Roster(session),
+        agent=session.agent,
+        roster=Roster(session.services, record, session.agent.id),
         rehearsal=record.rehearsal,
         time_left=budget.time_left(session),
         answer=_payload(signal) if asked and signal else NO_ANSWER,
@@ -115,19 +117,22 @@ def _payload(signal: SignalRecord) -> Json:
     return None if signal.rejected or signal.status != "answered" else signal.answer
 
 
-class _Roster(Sequence[Colleague]):
-    """The agents at hand, looked up when a call asks for them: most never do."""
+class Roster(Sequence[Colleague]):
+    """The agents at hand for one of them, looked up when a call asks for them: most never do."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, services: Services, record: RunRecord, agent_id: str) -> None:
+        self._services, self._record, self._agent_id = services, record, agent_id
 
     @cached_property
     def _all(self) -> list[Colleague]:
-        found = []
-        for target in self._session.services.targets(self._session.record):
+        services, found = self._services, []
+        for target in services.targets(self._record):
+            if target.level == "delegate" and target.delegate_of != self._agent_id:
+                continue
             d = target.definition
             packs = tuple(name for name, on in (d.get("packs") or {}).items() if on not in (False, None))
-            found.append(Colleague(target, d.get("role"), packs, tuple(d.get("skills") or ())))
+            faults = partial(services.check_definition, d)
+            found.append(Colleague(target, d.get("role"), packs, tuple(d.get("skills") or ()), faults))
         return found
 
     def __getitem__(self, index: Any) -> Any:

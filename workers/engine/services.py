@@ -15,7 +15,7 @@ from registry.skills.context import Sandbox, Signals, Workspace
 from registry.skills.metering import Meter
 from registry.skills.network import Network
 from registry.skills.pages import Web
-from registry.skills.ports import Memories, Schedules, Studio
+from registry.skills.ports import Agents, Memories, Schedules, Studio
 from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Skill
 from workers.engine.targets import Target
@@ -43,6 +43,7 @@ class Services:
     memory: Memories | None = None
     schedules: Schedules | None = None
     studio: Studio | None = None
+    agents: Agents | None = None
     #: Who makes pictures, and what they cost at most.
     painter: Painter | None = None
     #: Everything that goes out; None: no skill and no hook reaches a host.
@@ -73,6 +74,7 @@ class Services:
             "memory": self.memory,
             "schedules": self.schedules,
             "studio": self.studio,
+            "agents": self.agents,
             "net": self.net,
             "web": self.web,
             "connections": self.connections,

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from registry.base import Json
-from registry.graph.targets import AgentCard, candidates
+from registry.graph.targets import AgentCard, Level, candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,12 @@ class Target(AgentCard):
     definition: dict[str, Json] = field(default_factory=dict)
     #: The agent whose delegate it is; only that one may spawn it.
     delegate_of: str | None = None
+
+
+def of_row(row: Any) -> Target:
+    """The target of a row of `agents` with its definition."""
+    level: Level = "top" if row.creator_key is None else "delegate"
+    return Target(row.key, row.name, level, row.definition_digest, row.body, row.creator_key)
 
 
 def find(text: str, targets: Sequence[Target]) -> Target | None:

@@ -7,21 +7,23 @@ from typing import Any
 from sqlalchemy import select
 
 from orchestrator.notify import Silence
-from orchestrator.records import Event
+from orchestrator.ports.agents import StoredAgents
+from orchestrator.records import Event, RunRecord
 from orchestrator.settings import Limits
+from orchestrator.store import agents as moves
 from orchestrator.store import beginnings, events, signals
 from orchestrator.store.memory import MemoryDatabase
 from orchestrator.store.tables import runs as runs_table
 from orchestrator.store.tables import signals as signals_table
 from orchestrator.store_journal import StoreJournal
 from registry.base import Json
-from registry.graph.validation import validate
+from registry.graph.validation import PackCard, Registries, validate
 from registry.jsontext import digest
 from registry.packs import Pack
 from registry.skills.context import Execution
 from registry.skills.registry import SkillRegistry
 from workers.engine.services import Services
-from workers.engine.targets import Target
+from workers.engine.targets import Target, of_row
 from workers.inprocess.conductor import Conductor
 from workers.inprocess.script import Script, stub
 from workers.models.scripted import ScriptedModel
@@ -50,7 +52,8 @@ def stage(definition: dict[str, Json], script: Script, packs: Mapping[str, Pack]
         sandbox=lambda _run: WhenNeeded(),
         extra_tools=[stub(name, spec) for name, spec in script.tools.items()],
         check_definition=_errors,
-        targets=lambda _run: [_target(agent_id, body) for agent_id, body in agents.items()],
+        agents=StoredAgents(database, lambda: _known(packs, script, limits), lambda: _names(agents)),
+        targets=lambda run: [*(_target(id_, body) for id_, body in agents.items()), *_made(database, run)],
         now_ms=database.now_ms,
     )
     return Stage(definition, script, database, services)
@@ -116,6 +119,29 @@ class WhenNeeded:
         from workers.sandbox.process import find_sandbox
 
         return find_sandbox().execute(argv, **how)
+
+
+def _made(database: MemoryDatabase, run: RunRecord) -> list[Target]:
+    """Agents that the run itself has written."""
+    with database.read() as connection:
+        return [of_row(row) for row in moves.at_hand(connection, run.owner_id, run.project_id)]
+
+
+def _known(packs: Mapping[str, Pack], script: Script, limits: Limits) -> Registries:
+    """What an agent that the run writes may name: its packs, and no catalogue."""
+    return Registries(
+        skills=frozenset(),
+        documents=frozenset(),
+        packs={name: PackCard(pack.tool_names, pack.spec_fault) for name, pack in packs.items()},
+        plugins={},
+        mcp_servers=frozenset(),
+        extra_tools=frozenset(script.tools),
+        limits=limits,
+    )
+
+
+def _names(agents: Mapping[str, dict[str, Json]]) -> list[str]:
+    return [str(body.get("name", agent_id)) for agent_id, body in agents.items()]
 
 
 def _target(agent_id: str, body: dict[str, Json]) -> Target:

@@ -92,7 +92,7 @@ def turn(said: Any) -> dict[str, Any]:
     return {"calls": said} if isinstance(said, list) else dict(said)
 
 
-def call(name: str, **args: Any) -> dict[str, Any]:
+def call(name: str, /, **args: Any) -> dict[str, Any]:
     return {"name": name, "args": args}
 
 

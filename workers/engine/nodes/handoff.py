@@ -53,7 +53,8 @@ def _target(session: Session, node: Handoff) -> Target:
         raise RunFailure("handoff_self", f"{found.id} speaks already")
     faults = session.services.check_definition(found.definition)
     if faults:
-        raise RunFailure("agent_invalid", "; ".join(faults)[:4000])
+        unresolved = all(fault.startswith("model_unresolved:") for fault in faults)
+        raise RunFailure("handoff_model_unresolved" if unresolved else "agent_invalid", "; ".join(faults)[:4000])
     return found
 
 

@@ -7,6 +7,7 @@ from registry.graph.model import Spawn
 from registry.ids import new_id
 from registry.jsontext import digest
 from workers.engine import fanout, targets
+from workers.engine.control import PROMISED, promised_id
 from workers.engine.outcome import Done, Outcome, Parked
 from workers.engine.session import Session
 from workers.engine.targets import Target
@@ -22,7 +23,11 @@ def spawn(session: Session, node: Spawn) -> Outcome:
             return _finish(session, node, [])
         fanout.check_depth(session)
         sequential = fanout.concurrency(session, node.concurrency)
-        children = [_child(session, position, call) for position, call in enumerate(calls)]
+        queued = fanout.is_path(node.calls, "spawns")
+        ids = [promised_id(session, call) if queued else new_id() for call in calls]
+        if queued:  # what is left was promised for calls that the graph took out of the queue
+            session.memo.pop(PROMISED, None)
+        children = [_child(session, i, n, call) for n, (i, call) in enumerate(zip(ids, calls, strict=True))]
         _announce(session, children, calls)
         return fanout.park(session, children, sequential=sequential, timeout_ms=None)
     if fanout.open_children(session):
@@ -58,17 +63,17 @@ def _check_budget(index: int, budget: Json) -> None:
         raise RunFailure("spawn_calls_shape", words)
 
 
-def _child(session: Session, position: int, call: dict[str, Json]) -> ChildRecord:
+def _child(session: Session, id_: str, position: int, call: dict[str, Json]) -> ChildRecord:
     """The child of a call; one that cannot start is written as failed, so that its result has its place."""
     found = targets.find(call["agentId"], session.services.targets(session.record))
     if found is None or (found.level == "delegate" and found.delegate_of != session.agent.id):
-        return _failed(position, call, "spawn_target_missing", f"no agent is meant by {call['agentId']!r}")
+        return _failed(id_, position, call, "spawn_target_missing", f"no agent is meant by {call['agentId']!r}")
     definition = _with_budget(session, found, call.get("budget"))
     faults = session.services.check_definition(definition)
     if faults:
-        return _failed(position, call, "agent_invalid", "; ".join(faults)[:2000])
+        return _failed(id_, position, call, "agent_invalid", "; ".join(faults)[:2000])
     return ChildRecord(
-        id=new_id(),
+        id=id_,
         kind="spawn",
         position=position,
         agent_id=found.id,
@@ -79,9 +84,9 @@ def _child(session: Session, position: int, call: dict[str, Json]) -> ChildRecor
     )
 
 
-def _failed(position: int, call: dict[str, Json], code: str, message: str) -> ChildRecord:
+def _failed(id_: str, position: int, call: dict[str, Json], code: str, message: str) -> ChildRecord:
     return ChildRecord(
-        id=new_id(),
+        id=id_,
         kind="spawn",
         position=position,
         agent_id=call["agentId"],

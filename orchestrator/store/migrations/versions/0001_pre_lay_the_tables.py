@@ -117,6 +117,7 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("role", sa.Text(), nullable=False),
         sa.Column("definition_digest", sa.Text(), nullable=False),
+        sa.Column("creator_key", sa.Text(), nullable=True),
         sa.Column("name_key", sa.Text(), nullable=True),
         sa.Column("call_key", sa.Text(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
