@@ -114,8 +114,12 @@ class Workspace(Protocol):
         with `overwrite`."""
         ...
 
-    def entries(self, path: str, *, recursive: bool) -> list[Entry]:
-        """What lies in a folder, sorted by path; hides `.officina` and temporary files."""
+    def entries(self, path: str, *, recursive: bool, enter: Callable[[str], bool] = lambda _path: True) -> list[Entry]:
+        """What lies in a folder, sorted by path; hides `.officina` and temporary files.
+
+        Args:
+            enter: of a folder below, by its path: whether to look into it as well.
+        """
         ...
 
     def exists(self, path: str) -> bool: ...

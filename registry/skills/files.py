@@ -3,13 +3,13 @@
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
 from registry.base import Model
 from registry.errors import SkillError
+from registry.skills import lines
 from registry.skills.context import SkillContext, Workspace
 from registry.skills.files_list import NOT_WIRED, list_files
 from registry.skills.files_search import search
@@ -23,7 +23,6 @@ MAX_CONTENT_BYTES: Final = 256 * 1024
 MAX_READ_BYTES: Final = 20 * 1024 * 1024
 MAX_BASE64_BYTES: Final = 1024 * 1024
 _MAX_BASE64_CHARS: Final = 4 * -(-MAX_TEXT_BYTES // 3)
-_BOM: Final = b"\xef\xbb\xbf"
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -68,7 +67,7 @@ def read_file(given: ReadFile, context: SkillContext) -> ReadContent:
     if given.encoding == "base64":
         return _read_base64(given, context.workspace)
     data = context.workspace.read(given.path, max_bytes=MAX_READ_BYTES)
-    text = data.removeprefix(_BOM)
+    text = data.removeprefix(lines.BOM)
     _require_utf8(text, given.path)
     part = _part(text, given.start_line, given.max_lines)
     return ReadContent(
@@ -77,7 +76,7 @@ def read_file(given: ReadFile, context: SkillContext) -> ReadContent:
         encoding="utf8",
         size=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
-        total_lines=_count_lines(text),
+        total_lines=lines.count(text),
         start_line=given.start_line,
         next_line=part.next_line,
         truncated=part.truncated,
@@ -108,7 +107,7 @@ def _read_base64(given: ReadFile, workspace: Workspace) -> ReadContent:
         encoding="base64",
         size=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
-        total_lines=_count_lines(data),
+        total_lines=lines.count(data),
         start_line=1,
         truncated=False,
     )
@@ -122,11 +121,6 @@ def _require_utf8(text: bytes, path: str) -> None:
         raise SkillError("unsupported_type", message) from None
 
 
-def _count_lines(text: bytes) -> int:
-    """Lines end at LF; a final LF adds none."""
-    return text.count(b"\n") + (bool(text) and not text.endswith(b"\n"))
-
-
 class _Part(Model):
     content: str
     next_line: int | None
@@ -137,7 +131,7 @@ def _part(text: bytes, start_line: int, max_lines: int) -> _Part:
     """The lines asked for, as far as they fit; always one, cut when it alone is too long."""
     taken: list[bytes] = []
     size, cut = 0, False
-    for line in _lines_from(text, start_line):
+    for line in lines.from_line(text, start_line):
         if taken and (len(taken) == max_lines or size + len(line) > MAX_CONTENT_BYTES):
             return _Part(content=_decoded(taken), next_line=start_line + len(taken), truncated=True)
         cut = len(line) > MAX_CONTENT_BYTES
@@ -149,18 +143,6 @@ def _part(text: bytes, start_line: int, max_lines: int) -> _Part:
 def _decoded(lines: list[bytes]) -> str:
     # The text is UTF-8, but a line may be cut inside a character: what is left of it is dropped.
     return b"".join(lines).decode(errors="ignore")
-
-
-def _lines_from(text: bytes, start_line: int) -> Iterator[bytes]:
-    position = 0
-    for _ in range(start_line - 1):
-        position = text.find(b"\n", position) + 1
-        if position == 0:
-            return
-    while position < len(text):
-        end = text.find(b"\n", position) + 1 or len(text)
-        yield text[position:end]
-        position = end
 
 
 class WriteFile(Model):

@@ -96,22 +96,36 @@ class _Tally:
 
 
 def _compiled(given: SearchFiles) -> Any:
+    return compiled(given.query, regex=given.regex, case_sensitive=given.case_sensitive, field="query")
+
+
+def compiled(text: str, *, regex: bool, case_sensitive: bool, field: str) -> Any:
+    """A pattern that looks at one line after another, in linear time.
+
+    Args:
+        text: what is looked for: words as they are, or with `regex` a pattern in RE2 syntax.
+        case_sensitive: whether `a` and `A` differ.
+        field: the input it came in, for the words of a refusal.
+
+    Raises:
+        SkillError: `invalid_input`.
+    """
     import re2
 
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
     options.never_nl = True
-    options.case_sensitive = given.case_sensitive
-    options.literal = not given.regex
-    if "\n" in given.query:
-        raise _invalid("a line break cannot match: the search goes line by line")
+    options.case_sensitive = case_sensitive
+    options.literal = not regex
+    if "\n" in text:
+        raise _invalid(field, "a line break cannot match: the search goes line by line")
     try:
-        pattern = re2.compile(f"(?m){given.query}" if given.regex else given.query, options)
+        pattern = re2.compile(f"(?m){text}" if regex else text, options)
     except re2.error as error:
-        raise _invalid(f"not a pattern the engine (RE2) reads: {_reason(error)}") from None
+        raise _invalid(field, f"not a pattern the engine (RE2) reads: {_reason(error)}") from None
     if pattern.programsize > _MAX_PROGRAM:
-        raise _invalid("the pattern is too large once its repeats are written out")
+        raise _invalid(field, "the pattern is too large once its repeats are written out")
     return pattern
 
 
@@ -127,15 +141,15 @@ def _matches(
         context.check()
         if entry.type != "file" or not glob.chooses(entry):
             continue
-        data = _text_of(workspace, entry.path) if entry.size <= MAX_FILE_BYTES else None
+        data = text_of(workspace, entry.path) if entry.size <= MAX_FILE_BYTES else None
         if data is None:
             tally.skipped += 1
             continue
         tally.scanned += 1
-        yield from _in_file(entry.path, data, given.context_lines, pattern, context)
+        yield from in_file(entry.path, data, given.context_lines, pattern, context)
 
 
-def _text_of(workspace: Workspace, path: str) -> bytes | None:
+def text_of(workspace: Workspace, path: str) -> bytes | None:
     """The file with LF line ends, or None when it is binary, or was changed under our hands."""
     try:
         data = workspace.read(path, max_bytes=MAX_FILE_BYTES)
@@ -145,7 +159,8 @@ def _text_of(workspace: Workspace, path: str) -> bytes | None:
     return None if b"\0" in data else data.replace(b"\r\n", b"\n")
 
 
-def _in_file(path: str, data: bytes, around: int, pattern: Any, context: SkillContext) -> Iterator[Match]:
+def in_file(path: str, data: bytes, around: int, pattern: Any, context: SkillContext) -> Iterator[Match]:
+    """The first match of each line of a text, with `around` lines on either side."""
     line, counted = 1, 0
     for start, end in _spans(data, pattern, context):
         first = data.rfind(b"\n", 0, start) + 1
@@ -211,8 +226,8 @@ def _window(line: str, column: int, length: int) -> str:
     return line[start : start + MAX_TEXT]
 
 
-def _invalid(message: str) -> SkillError:
-    return SkillError("invalid_input", f"query: {message}", details=[Detail("query", message)])
+def _invalid(field: str, message: str) -> SkillError:
+    return SkillError("invalid_input", f"{field}: {message}", details=[Detail(field, message)])
 
 
-__all__ = ["search"]
+__all__ = ["MAX_FILE_BYTES", "Match", "compiled", "in_file", "search", "text_of"]

@@ -107,10 +107,16 @@ def _judge_escape(text: str, segments: list[str]) -> None:
         raise _escape(f"the path has a segment that begins with {RESERVED!r}, which is kept for Officina")
 
 
+def folded(name: str) -> str:
+    """What a name is to a file system that ignores case: names that fold alike may be one file.
+
+    Such file systems fold more than A-Z (a ligature is two letters), and some ignore format characters.
+    """
+    return "".join(character for character in name if unicodedata.category(character) != "Cf").casefold()
+
+
 def _is_reserved(segment: str) -> bool:
-    # File systems that ignore case fold more than A-Z (a ligature is two letters), and some ignore format characters.
-    visible = "".join(character for character in segment if unicodedata.category(character) != "Cf")
-    return visible.casefold().startswith(RESERVED)
+    return folded(segment).startswith(RESERVED)
 
 
 def _judge_characters(text: str) -> None:
@@ -203,6 +209,7 @@ __all__ = [
     "WorkspaceFolder",
     "WorkspaceGlob",
     "WorkspacePath",
+    "folded",
     "judge_glob",
     "normalise",
     "slug",

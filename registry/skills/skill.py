@@ -66,6 +66,8 @@ class Skill:
     deferred: bool = False
     #: The MCP server whose tool it is: `<server>__<tool>`.
     server: str | None = None
+    #: Codes of its own faults, for the reference; those of every call (`invalid_input`, `timeout` ...) are left out.
+    fails: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         own = "__" not in self.name and len(self.name) <= MAX_NAME
@@ -136,6 +138,7 @@ def skill(
     cost_bearing: bool = False,
     open_world: bool = False,
     loads: Iterable[str] = (),
+    fails: Iterable[str] = (),
 ) -> Callable[[Callable[[Any, SkillContext], Any]], Skill]:
     """Makes a `Skill` of a function: models from its annotations, the description from its docstring."""
 
@@ -159,6 +162,7 @@ def skill(
             cost_bearing=cost_bearing,
             open_world=open_world,
             loads=tuple(loads),
+            fails=tuple(fails),
         )
 
     return decorate

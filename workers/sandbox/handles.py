@@ -9,7 +9,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -170,8 +170,19 @@ def remove(handle: int, name: str) -> None:
         return
 
 
-def scan(handle: int, *, recursive: bool, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, os.stat_result]]:
-    """What lies below a folder, our own folder included; links are shown and never entered."""
+def scan(
+    handle: int,
+    *,
+    recursive: bool,
+    enter: Callable[[str], bool] = lambda _path: True,
+    prefix: str = "",
+    depth: int = 0,
+) -> Iterator[tuple[str, os.stat_result]]:
+    """What lies below a folder, our own folder included; links are shown and never entered.
+
+    Args:
+        enter: of a folder below, by its path: whether to look into it as well.
+    """
     with os.scandir(handle) as found:
         names = [entry.name for entry in found]
     for name in names:
@@ -179,17 +190,19 @@ def scan(handle: int, *, recursive: bool, prefix: str = "", depth: int = 0) -> I
         if status is None:
             continue
         yield prefix + name, status
-        if recursive and stat.S_ISDIR(status.st_mode) and depth < _MAX_DEPTH:
-            yield from _below(handle, name, prefix, depth)
+        if recursive and stat.S_ISDIR(status.st_mode) and depth < _MAX_DEPTH and enter(prefix + name):
+            yield from _below(handle, name, prefix, depth, enter)
 
 
-def _below(handle: int, name: str, prefix: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
+def _below(
+    handle: int, name: str, prefix: str, depth: int, enter: Callable[[str], bool]
+) -> Iterator[tuple[str, os.stat_result]]:
     try:
         inner = os.open(name, _FOLDER, dir_fd=handle)
     except OSError:  # gone, swapped for a link, or not ours to read: nothing to show
         return
     try:
-        yield from scan(inner, recursive=True, prefix=f"{prefix}{name}/", depth=depth + 1)
+        yield from scan(inner, recursive=True, enter=enter, prefix=f"{prefix}{name}/", depth=depth + 1)
     finally:
         os.close(inner)
 

@@ -8,7 +8,7 @@ old. `.officina` is ours: its `outputs` may be read, and `write_output` is the o
 import hashlib
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +127,7 @@ class JailedWorkspace:
             largest = max(map(len, below.values()))
             return [self.write(f"{stored}/{path}", content, max_bytes=largest) for path, content in below.items()]
 
-    def entries(self, path: str, *, recursive: bool) -> list[Entry]:
+    def entries(self, path: str, *, recursive: bool, enter: Callable[[str], bool] = lambda _path: True) -> list[Entry]:
         """What lies in a folder, sorted by path: only what a caller could name, so neither ours nor odd names."""
         stored = self.normalise(path, folder=True)
         segments = [] if stored == "." else stored.split("/")
@@ -136,7 +136,7 @@ class JailedWorkspace:
         with handles.folder(self.root, segments) as folder:
             found = [
                 Entry(prefix + name, kind, status.st_size if kind == "file" else 0, status.st_mtime_ns // 1_000_000)
-                for name, status in handles.scan(folder, recursive=recursive)
+                for name, status in handles.scan(folder, recursive=recursive, enter=lambda name: enter(prefix + name))
                 if _can_be_named(prefix + name) and (kind := _kind(status.st_mode, status.st_nlink))
             ]
         return sorted(found, key=lambda entry: entry.path)
