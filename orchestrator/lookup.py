@@ -13,6 +13,9 @@ from registry.errors import Refused
 #: Characters of an id that may stand for it.
 SHORTEST = 6
 
+#: Characters of a whole id.
+WHOLE = 36
+
 _ID = re.compile(r"[0-9a-f-]{1,36}")
 
 
@@ -48,7 +51,8 @@ def _one(connection: Connection, table: Table, own: ColumnElement[bool], given: 
         raise Refused(f"{given[:60]!r} is no id; a {word} id looks like 0194c5d2-7c1e-7a60-...", code=f"unknown_{word}")
     if len(asked) < SHORTEST:
         raise Refused(f"{asked!r} is too short; give at least {SHORTEST} characters of the id", code=f"unknown_{word}")
-    like = or_(table.c.id.startswith(asked), table.c.id.endswith(asked))
+    # A whole id is looked up; only a part of one is looked for.
+    like = table.c.id == asked if len(asked) == WHOLE else or_(table.c.id.startswith(asked), table.c.id.endswith(asked))
     found = connection.scalars(select(table.c.id).where(own, like).order_by(table.c.id.desc()).limit(6)).all()
     if not found:
         raise Refused(f"there is no {word} {asked}", code=f"unknown_{word}")

@@ -5,7 +5,6 @@ A nested field is set with two underscores: `OFFICINA_LIMITS__LEASE_S=5`. `offic
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
@@ -14,14 +13,13 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from orchestrator.sections import Api, ImageModel, Rates, SearchProvider, Section
 from registry import masking
 from registry.graph.limits import GraphLimits
 
-_WEB = re.compile(r"https?://[^\s/?#@\\]+(/[^\s?#\\]*)?")
-_RATE = re.compile(r"[1-9][0-9]{0,6}/([1-9][0-9]{0,3} ?)?(second|minute|hour|day)s?")
 Tier = Literal["fast", "standard", "deep"]
 
 #: Ways to write a Postgres URL that mean the one driver we speak.
@@ -53,12 +51,6 @@ def _web_address(url: str | None) -> str | None:
     if not good:
         raise ValueError("must be an address with http:// or https:// and a host")
     return url
-
-
-class Section(BaseModel):
-    """A group of settings; a misspelt name is refused, not ignored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Limits(GraphLimits):
@@ -145,74 +137,6 @@ class Limits(GraphLimits):
             facts = f"renew_s is {self.renew_s:g} and lease_s {self.lease_s:g}"
             raise ValueError(f"{facts}: a lease has to hold for two renewals at least")
         return self
-
-
-class ImageModel(Section):
-    """Who makes pictures: an OpenAI-compatible images endpoint."""
-
-    name: str
-    """Model name as the API knows it."""
-    base_url: str = "https://api.openai.com/v1"
-    """Its base URL; it is reached through the guard of the network, as everything is that skills ask."""
-    key: SecretStr | None = None
-    """Key of its API; none: `model_api_key`, where `base_url` is at the host of the models."""
-    price: Decimal | None = Field(None, ge=0)
-    """USD for one picture; none: unknown."""
-    takes_seed: bool = False
-    """Whether it takes a number that makes another picture of the same prompt."""
-
-    @field_validator("base_url")
-    @classmethod
-    def _web(cls, url: str) -> str:
-        if not _WEB.fullmatch(url):
-            raise ValueError("base_url is no http or https URL")
-        return url.rstrip("/")
-
-
-class SearchProvider(Section):
-    """Someone who answers searches."""
-
-    kind: Literal["searxng", "brave", "tavily", "ddgs"]
-    url: str | None = None
-    """Base URL; needed for searxng, where JSON has to be enabled."""
-    key: SecretStr | None = None
-    """Key of its API; needed for brave and tavily."""
-
-    @model_validator(mode="after")
-    def _complete(self) -> "SearchProvider":
-        if self.kind == "searxng" and not self.url:
-            raise ValueError("searxng needs its url")
-        if self.kind in ("brave", "tavily") and self.key is None:
-            raise ValueError(f"{self.kind} needs a key")
-        if self.url is not None and not _WEB.fullmatch(self.url):
-            raise ValueError("url is no http or https URL")
-        return self
-
-
-class Rates(Section):
-    """Calls per owner and time, as in `60/minute`."""
-
-    search: str = "60/minute"
-    """web.search, and each search of web.research."""
-    fetch: str = "120/minute"
-    """web.fetch, and each page of web.research."""
-    llm: str = "60/minute"
-    """llm.generate and llm.structured."""
-    image: str = "10/minute"
-    """image.generate."""
-    email_send: str = "20/hour"
-    """email.send."""
-    telegram_send: str = "20/hour"
-    """telegram.send."""
-    whatsapp_send: str = "20/hour"
-    """whatsapp.send."""
-
-    @field_validator("*")
-    @classmethod
-    def _readable(cls, text: str) -> str:
-        if not _RATE.fullmatch(text):
-            raise ValueError("write a number and a time, as in 60/minute (second, minute, hour, day)")
-        return text
 
 
 class Model(Section):
@@ -307,6 +231,14 @@ class Settings(BaseSettings):
     task_cost_usd: Decimal = Field(Decimal("0.75"), ge=0)
     """Money one task may spend."""
 
+    api_token: SecretStr | None = None
+    """A bearer token of the API for the owner's programs, besides keys that are made; none: keys only."""
+    api_url: str | None = None
+    """A studio elsewhere that commands work on, as in `https://studio.example.com`; none: the database here."""
+    api_key: SecretStr | None = None
+    """Key shown to it; none: the session that `officina login` keeps."""
+    api: Api = Field(default_factory=Api)
+
     limits: Limits = Field(default_factory=Limits)
     rates: Rates = Field(default_factory=Rates)
 
@@ -336,6 +268,18 @@ class Settings(BaseSettings):
     @classmethod
     def _redis_url(cls, url: str) -> str:
         return _with_scheme(url, _REDIS)
+
+    @field_validator("api_url")
+    @classmethod
+    def _api_url(cls, url: str | None) -> str | None:
+        return _web_address(url.rstrip("/") if url else None)
+
+    @field_validator("api_token")
+    @classmethod
+    def _long_token(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None and len(token.get_secret_value()) < 32:
+            raise ValueError("must have 32 characters at least: it opens everything the owner has")
+        return token
 
     @field_validator("model_base_url")
     @classmethod

@@ -35,7 +35,7 @@ class Vault:
         given = settings.secret_key.get_secret_value() if settings.secret_key else ""
         keys = [part for part in (one.strip() for one in given.split(",")) if part]
         if not keys:
-            keys = [_kept(settings.home / FILE)]
+            keys = [home_key(settings)]
         try:
             self._keys = MultiFernet([Fernet(key) for key in keys])
         except ValueError:
@@ -68,6 +68,11 @@ class Vault:
             return self._keys.decrypt(text.encode()).decode()
         except InvalidToken:
             raise Sealed("it was stored under another key than OFFICINA_SECRET_KEY or the one in the home") from None
+
+
+def home_key(settings: Settings) -> str:
+    """The key that a home keeps for itself, made where there is none yet."""
+    return _kept(settings.home / FILE)
 
 
 def new_key() -> str:

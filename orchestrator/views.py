@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, literal, select, tuple_
 
 from orchestrator import costs, trees
 from orchestrator.costs import Cost, Spent
@@ -47,12 +47,25 @@ def project(connection: Connection, project_id: str, settings: Settings) -> dict
     }
 
 
-def project_list(connection: Connection, owner: str, *, status: str | None = None, limit: int = 50) -> list[Json]:
-    """The owner's projects, newest first: {id, title, status, tasks, endedTasks, costUsd, createdAt, endedAt}."""
+def project_list(
+    connection: Connection,
+    owner: str,
+    *,
+    status: str | None = None,
+    limit: int = 50,
+    after: tuple[int, str] | None = None,
+) -> list[Json]:
+    """The owner's projects, newest first: {id, title, status, tasks, endedTasks, costUsd, createdAt, endedAt}.
+
+    Args:
+        after: `createdAt` and id of the last one that was seen; None: from the newest.
+    """
     count = select(func.count()).where(tasks.c.project_id == projects.c.id).scalar_subquery()
     found = select(projects, count.label("all_tasks")).where(projects.c.owner_id == owner)
     if status is not None:
         found = found.where(projects.c.status == status)
+    if after is not None:
+        found = found.where(tuple_(projects.c.created_at, projects.c.id) < tuple_(literal(after[0]), literal(after[1])))
     found = found.order_by(projects.c.created_at.desc(), projects.c.id.desc()).limit(min(limit, MOST))
     rows = connection.execute(found).all()
     spent = costs.of_open_runs(connection, [row.id for row in rows if row.status not in PROJECT_ENDED])
@@ -62,11 +75,24 @@ def project_list(connection: Connection, owner: str, *, status: str | None = Non
     ]
 
 
-def signal_list(connection: Connection, owner: str, *, status: str | None = "open", limit: int = 50) -> list[Json]:
-    """The owner's signals with exactly what would run, the longest waiting first."""
+def signal_list(
+    connection: Connection,
+    owner: str,
+    *,
+    status: str | None = "open",
+    limit: int = 50,
+    after: tuple[int, str] | None = None,
+) -> list[Json]:
+    """The owner's signals with exactly what would run, the longest waiting first.
+
+    Args:
+        after: `createdAt` and id of the last one that was seen; None: from the first.
+    """
     found = select(signals).where(signals.c.owner_id == owner)
     if status is not None:
         found = found.where(signals.c.status == status)
+    if after is not None:
+        found = found.where(tuple_(signals.c.created_at, signals.c.id) > tuple_(literal(after[0]), literal(after[1])))
     found = found.order_by(signals.c.created_at, signals.c.id).limit(min(limit, MOST))
     return [_signal(row) for row in connection.execute(found)]
 

@@ -1,4 +1,4 @@
-"""Tables of what outlives a project: memories, schedules with their firings, saved generators.
+"""Tables of what outlives a project: memories, schedules with their firings, saved generators, keys and sessions.
 
 Saved agents are rows of `agents` without a project.
 """
@@ -116,4 +116,48 @@ generators = Table(
     UniqueConstraint("call_key"),
 )
 
-__all__ = ["firings", "generators", "memories", "memory_words", "metadata", "schedules"]
+#: What programs show to the API; the text of a key is nowhere.
+api_keys = Table(
+    "api_keys",
+    metadata,
+    columns.key(),
+    Column("owner_id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    #: Keyed hash of the key's text.
+    Column("digest", Text, nullable=False),
+    #: What it may do: see `orchestrator.keys.SCOPES`.
+    Column("scopes", columns.JsonText, nullable=False),
+    columns.time("created_at", nullable=False),
+    #: When it was last shown, to the minute.
+    columns.time("last_used_at"),
+    columns.time("revoked_at"),
+    UniqueConstraint("digest"),
+    Index("ix_api_keys_owner_id", "owner_id"),
+)
+
+#: A person at a browser or at the command line of a remote studio, and the one-time codes such a session is made of.
+sessions = Table(
+    "sessions",
+    metadata,
+    columns.key(),
+    Column("owner_id", Text, nullable=False),
+    #: code, session
+    Column("kind", Text, nullable=False),
+    #: Keyed hash of the code or the token.
+    Column("digest", Text, nullable=False),
+    columns.time("created_at", nullable=False),
+    columns.time("expires_at", nullable=False),
+    UniqueConstraint("digest"),
+    Index("ix_sessions_expires_at", "expires_at"),
+)
+
+__all__ = [
+    "api_keys",
+    "firings",
+    "generators",
+    "memories",
+    "memory_words",
+    "metadata",
+    "schedules",
+    "sessions",
+]

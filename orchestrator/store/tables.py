@@ -42,6 +42,8 @@ projects = Table(
     columns.time("created_at", nullable=False),
     columns.time("ended_at"),
     UniqueConstraint("owner_id", "client_key"),
+    # An owner's newest, a page at a time, however many there are.
+    Index("ix_projects_owner_id_created_at_id", "owner_id", "created_at", "id"),
 )
 
 teams = Table(

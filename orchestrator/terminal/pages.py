@@ -102,6 +102,15 @@ def print_connections(found: Sequence[View]) -> None:
     console().print(table if found else "nothing is connected; `officina connections set --help`")
 
 
+def print_keys(found: Sequence[View]) -> None:
+    """A line a key; those that are of no use any more say so."""
+    table = _table("key", "id", "may", "used")
+    for one in found:
+        used = "revoked" if one["revokedAt"] else _time(one["lastUsedAt"]) if one["lastUsedAt"] else "never"
+        table.add_row(Text(one_line(one["name"], 80), style="bold"), one["id"], ", ".join(one["scopes"]), used)
+    console().print(table if found else "no keys yet; `officina keys add NAME` makes one")
+
+
 def _brief(value: Json) -> str:
     return value if isinstance(value, str) else compact(value)
 

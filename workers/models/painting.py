@@ -7,7 +7,8 @@ from decimal import Decimal
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from orchestrator.settings import ImageModel, Settings
+from orchestrator.sections import ImageModel
+from orchestrator.settings import Settings
 from registry.base import Json
 from registry.errors import SkillError
 from registry.jsontext import JsonFault, compact, parse

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from orchestrator.settings import SearchProvider
+from orchestrator.sections import SearchProvider
 from registry import masking
 from registry.base import Json
 from registry.errors import SkillError

@@ -78,6 +78,39 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_projects")),
         sa.UniqueConstraint("owner_id", "client_key", name=op.f("uq_projects_owner_id_client_key")),
     )
+    with op.batch_alter_table("projects", schema=None) as batch_op:
+        batch_op.create_index("ix_projects_owner_id_created_at_id", ["owner_id", "created_at", "id"], unique=False)
+
+    op.create_table(
+        "api_keys",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.Column("scopes", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("last_used_at", sa.BigInteger(), nullable=True),
+        sa.Column("revoked_at", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_api_keys")),
+        sa.UniqueConstraint("digest", name=op.f("uq_api_keys_digest")),
+    )
+    with op.batch_alter_table("api_keys", schema=None) as batch_op:
+        batch_op.create_index("ix_api_keys_owner_id", ["owner_id"], unique=False)
+
+    op.create_table(
+        "sessions",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("expires_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_sessions")),
+        sa.UniqueConstraint("digest", name=op.f("uq_sessions_digest")),
+    )
+    with op.batch_alter_table("sessions", schema=None) as batch_op:
+        batch_op.create_index("ix_sessions_expires_at", ["expires_at"], unique=False)
+
     op.create_table(
         "traces",
         sa.Column("id", sa.Text(), nullable=False),
@@ -570,6 +603,17 @@ def downgrade() -> None:
     op.drop_table("workers")
     op.drop_table("windows")
     op.drop_table("traces")
+    with op.batch_alter_table("sessions", schema=None) as batch_op:
+        batch_op.drop_index("ix_sessions_expires_at")
+
+    op.drop_table("sessions")
+    with op.batch_alter_table("api_keys", schema=None) as batch_op:
+        batch_op.drop_index("ix_api_keys_owner_id")
+
+    op.drop_table("api_keys")
+    with op.batch_alter_table("projects", schema=None) as batch_op:
+        batch_op.drop_index("ix_projects_owner_id_created_at_id")
+
     op.drop_table("projects")
     op.drop_table("leases")
     op.drop_table("events")

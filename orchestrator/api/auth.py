@@ -1,0 +1,96 @@
+"""Who asks: a program with a key (`Authorization: Bearer`), or a person with a session (a cookie).
+
+A session can do what its owner can. A key does what its scopes say, and never approves anything: what acts on the
+world waits for a person (spec: skills 20).
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request, Security
+from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
+
+from orchestrator import keys
+from orchestrator.api.gate import Refusal
+from orchestrator.keys import Who
+from orchestrator.settings import Settings
+from orchestrator.store.database import Database, get_database
+
+COOKIE: Final = "officina_session"
+
+_bearer = HTTPBearer(auto_error=False, scheme_name="key", description="A key: `officina keys add NAME` makes one.")
+_cookie = APIKeyCookie(
+    name=COOKIE, auto_error=False, scheme_name="session", description="A person's session, made of a one-time code."
+)
+
+
+class Asking:
+    """A request's owner, and the settings with which everything is done for them."""
+
+    def __init__(self, who: Who, settings: Settings) -> None:
+        self.who = who
+        self.owner = who.owner_id
+        self.settings = (
+            settings if who.owner_id == settings.owner else settings.model_copy(update={"owner": self.owner})
+        )
+
+    @property
+    def database(self) -> Database:
+        return get_database(self.settings)
+
+    def need(self, scope: str) -> None:
+        """
+        Raises:
+            Refusal: the key may not do this.
+        """
+        if scope not in self.who.scopes:
+            raise Refusal(403, "scope", f"this key may not {keys.SCOPES[scope]}: make one with --scope {scope}")
+
+
+def _asking(
+    request: Request,
+    bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+    session: Annotated[str | None, Security(_cookie)],
+) -> Asking:
+    settings: Settings = request.app.state.settings
+    # A key wins: a program that sends one means it, whatever cookies its client keeps.
+    shown = bearer.credentials if bearer else session
+    who = keys.identify(settings, shown) if shown else None
+    if who is None or who.person != (bearer is None):
+        words = (
+            "show a key (Authorization: Bearer ...) or a session" if not shown else "that key or session is of no use"
+        )
+        refusal = Refusal(401, "unauthenticated", words)
+        refusal.headers = {"www-authenticate": "Bearer"}
+        raise refusal
+    return Asking(who, settings)
+
+
+def allowed(scope: str) -> Any:
+    """The dependency of a route that needs a scope."""
+    return Depends(_with(scope))
+
+
+def _with(scope: str) -> Callable[..., Asking]:
+    def asking(asking: Annotated[Asking, Depends(_asking)]) -> Asking:
+        asking.need(scope)
+        return asking
+
+    return asking
+
+
+Reading = Annotated[Asking, allowed("read")]
+Writing = Annotated[Asking, allowed("write")]
+Answering = Annotated[Asking, allowed("answer")]
+Invoking = Annotated[Asking, allowed("invoke")]
+Connecting = Annotated[Asking, allowed("connections")]
+Anyone = Annotated[Asking, Depends(_asking)]
+
+
+def _a_person(asking: Annotated[Asking, Depends(_asking)]) -> Asking:
+    if not asking.who.person:
+        raise Refusal(403, "not_a_person", "this is for a person's session; keys are for programs")
+    return asking
+
+
+Person = Annotated[Asking, Depends(_a_person)]

@@ -1,0 +1,78 @@
+"""What routes share: the router with its strict JSON, and cursors."""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request
+from fastapi.routing import APIRoute
+from starlette.responses import Response
+
+from orchestrator.api.gate import Refusal
+from orchestrator.api.replies import problems
+from registry.base import Json
+from registry.jsontext import JsonFault, has_lone_surrogate, parse
+
+PREFIX: Final = "/api/studio"
+USUAL: Final = (400, 401, 403, 404, 500, 503)
+
+Limit = Annotated[int, Query(ge=1, le=200, description="Rows of one page.")]
+Cursor = Annotated[str | None, Query(max_length=200, description="`next` of the page before.")]
+
+
+class StrictRequest(Request):
+    """A body that means one thing: no NaN, no key twice, no half characters, nested 100 deep at most."""
+
+    async def json(self) -> Json:
+        if not hasattr(self, "_json"):
+            try:
+                value = parse(await self.body())
+            except JsonFault as fault:
+                raise Refusal(400, "invalid_json", f"the body is {fault}") from None
+            if has_lone_surrogate(value):
+                raise Refusal(400, "invalid_json", "the body holds half a character (a lone surrogate)")
+            self._json = value
+        return self._json
+
+
+class StrictRoute(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await handler(StrictRequest(request.scope, request.receive))
+
+        return handle
+
+
+def router(tag: str, prefix: str = PREFIX) -> APIRouter:
+    """A router of one resource; `routes/__init__.py` names its module."""
+    return APIRouter(prefix=prefix, tags=[tag], route_class=StrictRoute, responses=problems(*USUAL))
+
+
+def cursor_of(*place: int | str) -> str:
+    """The place of a list's last row, as text for the next page."""
+    return base64.urlsafe_b64encode(json.dumps(place, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+def place_of(cursor: str | None, *kinds: type) -> Any:
+    """The place as a tuple; None: from the start.
+
+    Raises:
+        Refusal: the text is no cursor of this list.
+    """
+    if cursor is None:
+        return None
+    try:
+        place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        if [type(part) for part in place] == list(kinds) and all(_storable(part) for part in place):
+            return tuple(place)
+    except (ValueError, TypeError, binascii.Error, RecursionError):
+        pass
+    raise Refusal(400, "invalid_cursor", "that is no cursor of this list; take `next` of the page before")
+
+
+def _storable(part: Any) -> bool:
+    return abs(part) < 2**63 if isinstance(part, int) else "\0" not in part and part.isprintable()

@@ -1,0 +1,17 @@
+"""The resources, one module each; a new one is a line here."""
+
+from importlib import import_module
+from typing import Final
+
+from fastapi import APIRouter
+
+MODULES: Final = (
+    "health",
+    "keys",
+    "projects",
+)
+
+
+def routers() -> list[APIRouter]:
+    """The router of each module, in the order of the document."""
+    return [import_module(f"{__name__}.{name}").router for name in MODULES]

@@ -1,0 +1,50 @@
+"""The API as a process: `officina api`, or `python -m orchestrator.api.server DESCRIPTOR` as a part of the stack."""
+
+import logging
+import socket
+import sys
+
+import uvicorn
+
+from orchestrator.api.app import create_app
+from orchestrator.logs import Masked
+from orchestrator.settings import Settings, get_settings
+
+
+def serve(settings: Settings, listening: socket.socket) -> None:
+    """Answers on a socket until the process is asked to end; then streams are cut off after the settings' grace."""
+    config = uvicorn.Config(
+        create_app(settings),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=max(1, round(settings.api.grace_s)),
+        ws="none",
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 is a free one.
+
+    Raises:
+        OSError: the address is taken, or not ours.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=1024)
+
+
+def log_to_stderr() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(Masked("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
+
+
+def main() -> None:
+    log_to_stderr()
+    serve(get_settings(), socket.socket(fileno=int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()

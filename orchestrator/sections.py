@@ -1,0 +1,109 @@
+"""Groups of settings: `orchestrator.settings` holds one of each."""
+
+import re
+from decimal import Decimal
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+_WEB = re.compile(r"https?://[^\s/?#@\\]+(/[^\s?#\\]*)?")
+_RATE = re.compile(r"[1-9][0-9]{0,6}/([1-9][0-9]{0,3} ?)?(second|minute|hour|day)s?")
+
+
+class Section(BaseModel):
+    """A group of settings; a misspelt name is refused, not ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ImageModel(Section):
+    """Who makes pictures: an OpenAI-compatible images endpoint."""
+
+    name: str
+    """Model name as the API knows it."""
+    base_url: str = "https://api.openai.com/v1"
+    """Its base URL; it is reached through the guard of the network, as everything is that skills ask."""
+    key: SecretStr | None = None
+    """Key of its API; none: `model_api_key`, where `base_url` is at the host of the models."""
+    price: Decimal | None = Field(None, ge=0)
+    """USD for one picture; none: unknown."""
+    takes_seed: bool = False
+    """Whether it takes a number that makes another picture of the same prompt."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _web(cls, url: str) -> str:
+        if not _WEB.fullmatch(url):
+            raise ValueError("base_url is no http or https URL")
+        return url.rstrip("/")
+
+
+class SearchProvider(Section):
+    """Someone who answers searches."""
+
+    kind: Literal["searxng", "brave", "tavily", "ddgs"]
+    url: str | None = None
+    """Base URL; needed for searxng, where JSON has to be enabled."""
+    key: SecretStr | None = None
+    """Key of its API; needed for brave and tavily."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> "SearchProvider":
+        if self.kind == "searxng" and not self.url:
+            raise ValueError("searxng needs its url")
+        if self.kind in ("brave", "tavily") and self.key is None:
+            raise ValueError(f"{self.kind} needs a key")
+        if self.url is not None and not _WEB.fullmatch(self.url):
+            raise ValueError("url is no http or https URL")
+        return self
+
+
+class Rates(Section):
+    """Calls per owner and time, as in `60/minute`."""
+
+    search: str = "60/minute"
+    """web.search, and each search of web.research."""
+    fetch: str = "120/minute"
+    """web.fetch, and each page of web.research."""
+    llm: str = "60/minute"
+    """llm.generate and llm.structured."""
+    image: str = "10/minute"
+    """image.generate."""
+    email_send: str = "20/hour"
+    """email.send."""
+    telegram_send: str = "20/hour"
+    """telegram.send."""
+    whatsapp_send: str = "20/hour"
+    """whatsapp.send."""
+
+    @field_validator("*")
+    @classmethod
+    def _readable(cls, text: str) -> str:
+        if not _RATE.fullmatch(text):
+            raise ValueError("write a number and a time, as in 60/minute (second, minute, hour, day)")
+        return text
+
+
+class Api(Section):
+    """The HTTP API: where it listens, whom it listens to, what it takes."""
+
+    host: str = "127.0.0.1"
+    """Address it listens on."""
+    port: int = Field(4000, ge=0, le=65_535)
+    """Port it listens on; 0: a free one."""
+    hosts: tuple[str, ...] = ()
+    """Names it answers to besides loopback and `host`, as a JSON list; a request for another name is refused."""
+    body_bytes: int = Field(2 * 1024 * 1024, ge=1_024)
+    """Bytes the body of a request may have."""
+    submit_bytes: int = Field(48 * 1024 * 1024, ge=1_024)
+    """Bytes a submitted project may have, its inputs included."""
+    body_s: float = Field(30, gt=0)
+    """Seconds a body may take to arrive."""
+    session_hours: float = Field(168, gt=0)
+    """Hours a person's session lasts."""
+    heartbeat_s: float = Field(15, gt=0)
+    """Seconds of silence after which a stream says that it lives."""
+    slow_s: float = Field(60, gt=0)
+    """Seconds a client may leave a stream unread before it is let go."""
+    grace_s: float = Field(5, gt=0)
+    """Seconds a stopping API lets requests finish; streams are resumed elsewhere."""

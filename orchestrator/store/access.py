@@ -1,0 +1,68 @@
+"""Moves of `api_keys` and `sessions`: who may come in, found by the digest of what they show."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, or_, select, update
+
+from orchestrator.store.database import now_ms
+from orchestrator.store.kept import api_keys, sessions
+
+#: Milliseconds between two notes of a key's use: a row that is read at each request need not be written at each.
+_NOTED_MS = 60_000
+
+
+def create_key(connection: Connection, row: Mapping[str, Any]) -> None:
+    connection.execute(insert(api_keys).values(dict(row) | {"created_at": now_ms()}))
+
+
+def keys_of(connection: Connection, owner_id: str) -> list[Row[Any]]:
+    """The owner's keys, revoked ones included, the oldest first."""
+    query = select(api_keys).where(api_keys.c.owner_id == owner_id)
+    return list(connection.execute(query.order_by(api_keys.c.created_at, api_keys.c.id)))
+
+
+def key_by_digest(connection: Connection, digests: Sequence[str]) -> Row[Any] | None:
+    """The key in force with one of these digests, and whether its use should be noted."""
+    unnoted = or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < now_ms() - _NOTED_MS)
+    query = select(api_keys, unnoted.label("unnoted")).where(
+        api_keys.c.digest.in_(digests), api_keys.c.revoked_at.is_(None)
+    )
+    return connection.execute(query).first()
+
+
+def note_use(connection: Connection, key_id: str) -> None:
+    connection.execute(update(api_keys).where(api_keys.c.id == key_id).values(last_used_at=now_ms()))
+
+
+def revoke(connection: Connection, owner_id: str, key_id: str) -> bool:
+    """False when the owner has no such key in force."""
+    mine = (api_keys.c.owner_id == owner_id) & (api_keys.c.id == key_id) & api_keys.c.revoked_at.is_(None)
+    return connection.execute(update(api_keys).where(mine).values(revoked_at=now_ms())).rowcount == 1
+
+
+def open_session(connection: Connection, row: Mapping[str, Any], life_ms: int) -> None:
+    """Writes a session or a one-time code, and clears away what is past its time."""
+    connection.execute(delete(sessions).where(sessions.c.expires_at <= now_ms()))
+    times = {"created_at": now_ms(), "expires_at": now_ms() + life_ms}
+    connection.execute(insert(sessions).values(dict(row) | times))
+
+
+def session_by_digest(connection: Connection, digests: Sequence[str]) -> Row[Any] | None:
+    query = select(sessions).where(
+        sessions.c.digest.in_(digests), sessions.c.kind == "session", sessions.c.expires_at > now_ms()
+    )
+    return connection.execute(query).first()
+
+
+def redeem(connection: Connection, digests: Sequence[str]) -> str | None:
+    """Uses a one-time code up; gives whose it was, or None when there is none (any more)."""
+    taken = delete(sessions).where(
+        sessions.c.digest.in_(digests), sessions.c.kind == "code", sessions.c.expires_at > now_ms()
+    )
+    owner = connection.execute(taken.returning(sessions.c.owner_id)).scalar()
+    return None if owner is None else str(owner)
+
+
+def close_session(connection: Connection, digests: Sequence[str]) -> None:
+    connection.execute(delete(sessions).where(sessions.c.digest.in_(digests)))
