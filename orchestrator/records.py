@@ -316,6 +316,10 @@ class RunRecord:
     owner_id: str = "local"
     project_title: str = ""
     workspace: str | None = None
+    #: The conversation it belongs to, be it as a part of one of its runs.
+    thread_id: str | None = None
+    #: What was said in that conversation before, without the messages of this run.
+    carried: list[MessageRecord] = field(default_factory=list)
     script: Json = None
     rehearsal: bool = False
     #: Micro-USD the whole project may cost.

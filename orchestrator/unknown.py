@@ -10,6 +10,9 @@ UNKNOWN: Final = "unknown"
 #: Why a decision about such a call is asked again.
 AGAIN: Final = "It was started once before and may have happened: nobody knows how that ended"
 
+#: What an open call is told when its run ends before anyone ran it.
+UNRUN: Final = "skipped: the run ended before this call was run"
+
 
 def words(name: str) -> str:
     """What the model reads as the result."""

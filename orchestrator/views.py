@@ -61,7 +61,7 @@ def project_list(
         after: `createdAt` and id of the last one that was seen; None: from the newest.
     """
     count = select(func.count()).where(tasks.c.project_id == projects.c.id).scalar_subquery()
-    found = select(projects, count.label("all_tasks")).where(projects.c.owner_id == owner)
+    found = select(projects, count.label("all_tasks")).where(projects.c.owner_id == owner, projects.c.kind == "project")
     if status is not None:
         found = found.where(projects.c.status == status)
     if after is not None:

@@ -26,6 +26,18 @@ def at_hand(connection: Connection, owner_id: str, project_id: str | None) -> li
     return list(found.values())
 
 
+def one_at_hand(connection: Connection, owner_id: str, project_id: str, key: str) -> Row[Any] | None:
+    """The same for one id."""
+    query = (
+        select(agents.c.key, agents.c.name, agents.c.project_id, agents.c.definition_digest)
+        .where(or_(agents.c.project_id == project_id, _saved(owner_id)), agents.c.key == key)
+        .order_by(agents.c.project_id.is_(None))
+        .limit(1)
+    )
+    found: Row[Any] | None = connection.execute(query).one_or_none()  # type: ignore[assignment]
+    return found
+
+
 def saved(connection: Connection, owner_id: str, agent_id: str) -> AgentDefinition | None:
     """An agent an owner saved that can be given work."""
     query = (

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, func, select, update
 
 from orchestrator.records import Checkpoint, Ending, Event, Wake
 from orchestrator.states import PROJECT_ENDED
-from orchestrator.store import checkpoints, joins, money, plans, runs, signals, wakes
+from orchestrator.store import checkpoints, joins, money, open_calls, plans, runs, sends, signals, threads, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import dependencies, projects, tasks
 from orchestrator.store.tables import runs as runs_table
@@ -60,6 +60,11 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     elif found.kind == "plan" and project.status not in PROJECT_ENDED:
         _spent(connection, project, checkpoint.run_id)
         lines += plans.planned(connection, project, ending)
+    elif found.kind in threads.RUN_KINDS and project.status not in PROJECT_ENDED:
+        _spent(connection, project, checkpoint.run_id)
+        if checkpoint.number is None:  # nobody could read it, so nobody closed its calls
+            lines += open_calls.close(connection, checkpoint.run_id)
+        lines += sends.ended(connection, project, checkpoint.run_id)
     ready = wakes.take(connection, project.id) if project.status not in PROJECT_ENDED else []
     checkpoints.seal(connection, [checkpoint], {checkpoint.run_id: lines}, {checkpoint.run_id: found.project_id})
     return ready

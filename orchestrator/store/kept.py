@@ -1,12 +1,13 @@
 """Tables of what outlives a project: memories, schedules with their firings, saved generators, keys and sessions.
 
-Saved agents are rows of `agents` without a project.
+Saved agents are rows of `agents` without a project; conversations stand in `thread_tables`.
 """
 
 from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Table, Text, UniqueConstraint
 
 from orchestrator.store import columns
 from orchestrator.store.tables import metadata
+from orchestrator.store.thread_tables import thread_runs, threads, triggers
 
 memories = Table(
     "memories",
@@ -160,4 +161,7 @@ __all__ = [
     "metadata",
     "schedules",
     "sessions",
+    "thread_runs",
+    "threads",
+    "triggers",
 ]

@@ -4,7 +4,7 @@ Children that have not begun have none: any number of them is read with the same
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,8 +12,9 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Connection, Engine, Row, func, select
 
 from orchestrator.records import CallRecord, MessageRecord, RunRecord, TaskFacts
-from orchestrator.store import briefing, children, definitions, repairs, signals
+from orchestrator.store import briefing, children, definitions, histories, repairs, signals
 from orchestrator.store.tables import calls, checkpoints, messages, projects, runs, tasks
+from orchestrator.store.threads import KIND, RUN_KINDS
 
 
 def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
@@ -31,6 +32,8 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
         record.input = briefing.plan(project)
     else:
         _restore(connection, record)
+    if row.kind in RUN_KINDS:
+        _go_on(connection, record, first=first)
     return record
 
 
@@ -96,6 +99,7 @@ def _record(connection: Connection, row: Row[Any], fence: int, project: Row[Any]
         owner_id=project.owner_id,
         project_title=project.title,
         workspace=project.workspace,
+        thread_id=project.id if project.kind == KIND else None,
         script=project.script,
         rehearsal=project.rehearsal,
         max_cost_micro=project.max_cost_micro,
@@ -125,13 +129,7 @@ def _record(connection: Connection, row: Row[Any], fence: int, project: Row[Any]
 
 def _restore(connection: Connection, record: RunRecord) -> None:
     """State = the latest snapshot and the patches since; messages, and the calls of the step under way."""
-    snapshot = select(func.max(checkpoints.c.number)).where(checkpoints.c.run_id == record.id, checkpoints.c.snapshot)
-    since = (
-        select(checkpoints)
-        .where(checkpoints.c.run_id == record.id, checkpoints.c.number >= snapshot.scalar_subquery())
-        .order_by(checkpoints.c.number)
-    )
-    for row in connection.execute(since):
+    for row in _since_snapshot(connection, record.id):
         _apply(record, row)
     history = select(messages).where(messages.c.run_id == record.id).order_by(messages.c.number)
     record.messages = [MessageRecord(m.number, m.history, m.body) for m in connection.execute(history)]
@@ -141,13 +139,37 @@ def _restore(connection: Connection, record: RunRecord) -> None:
     record.repairs = repairs.untold(connection, [record.id]).get(record.id, [])
 
 
+def _since_snapshot(connection: Connection, run_id: str) -> Iterable[Row[Any]]:
+    """The checkpoints that a run's state is made of."""
+    snapshot = select(func.max(checkpoints.c.number)).where(checkpoints.c.run_id == run_id, checkpoints.c.snapshot)
+    since = (
+        select(checkpoints)
+        .where(checkpoints.c.run_id == run_id, checkpoints.c.number >= snapshot.scalar_subquery())
+        .order_by(checkpoints.c.number)
+    )
+    return connection.execute(since)
+
+
+def _go_on(connection: Connection, record: RunRecord, *, first: bool) -> None:
+    """What a run of a thread carries on: the history before it, and at its start the state of the run before."""
+    record.carried = histories.before(connection, record.id)
+    left_by = histories.left_by(connection, record.id) if first else None
+    if left_by is not None:
+        for row in _since_snapshot(connection, left_by):
+            _patch(record.state, row)
+
+
+def _patch(state: dict[str, Any], row: Row[Any]) -> None:
+    if row.snapshot:
+        state.clear()
+    state.update(row.patch.get("set", {}))
+    for key in row.patch.get("remove", []):
+        state.pop(key, None)
+
+
 def _apply(record: RunRecord, row: Row[Any]) -> None:
     """One checkpoint more."""
-    if row.snapshot:
-        record.state = {}
-    record.state.update(row.patch.get("set", {}))
-    for key in row.patch.get("remove", []):
-        record.state.pop(key, None)
+    _patch(record.state, row)
     if row.has_input:
         record.input = row.input
     record.resume, record.output, record.output_ref = row.resume, row.output, row.output_ref

@@ -18,7 +18,8 @@ from registry.errors import Refused
 
 def by_key(connection: Connection, owner_id: str, client_key: str) -> Row[Any] | None:
     """The project submitted under this key before."""
-    query = select(projects).where(projects.c.owner_id == owner_id, projects.c.client_key == client_key)
+    mine = (projects.c.owner_id == owner_id, projects.c.client_key == client_key, projects.c.kind == "project")
+    query = select(projects).where(*mine)
     return connection.execute(query).one_or_none()
 
 
@@ -55,7 +56,7 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
     found = connection.execute(
         select(projects).where(projects.c.id == project_id).with_for_update(key_share=True)
     ).one_or_none()
-    if found is None:
+    if found is None or found.kind != "project":  # a conversation is stopped or deleted, never cancelled
         raise Refused(f"there is no project {project_id}", code="unknown_project")
     if found.status in PROJECT_ENDED:
         return False
@@ -72,6 +73,23 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
         .where(tasks.c.project_id == project_id, tasks.c.status.not_in(sorted(TASK_ENDED)))
         .values(status="cancelled", reason=reason, ended_at=now_ms())
     )
+    gone, ended = end_runs(connection, project_id, reason)
+    connection.execute(
+        update(projects)
+        .where(projects.c.id == project_id)
+        .values(status="cancelled", reason=reason, open_tasks=0, ended_at=now_ms())
+    )
+    lines += ended
+    lines += [Event("task.status", {"status": "cancelled", "from": s}, task_id=t) for t, s in sorted(before.items())]
+    lines += signals.close_of_project(connection, project_id)
+    money.release(connection, gone)
+    events.append(connection, project_id, lines)
+    return True
+
+
+def end_runs(connection: Connection, project_id: str, reason: str) -> tuple[list[str], list[Event]]:
+    """Cancels every live run of a project, which the caller has locked: its questions are closed, and what it had spent
+    is the project's. Gives the runs, whose reservations the caller releases, and the lines."""
     live = (runs.c.project_id == project_id, runs.c.status.not_in(sorted(RUN_ENDED)))
     connection.execute(select(runs.c.id).where(*live).order_by(runs.c.id).with_for_update(key_share=True))
     ended = connection.execute(
@@ -81,20 +99,11 @@ def cancel(connection: Connection, project_id: str, reason: str) -> bool:
         .returning(runs)
     ).all()
     _book(connection, project_id, ended)
-    connection.execute(
-        update(projects)
-        .where(projects.c.id == project_id)
-        .values(status="cancelled", reason=reason, open_tasks=0, ended_at=now_ms())
-    )
-    lines += [Event("run.cancelled", {"reason": reason}, r.task_id, r.id, r.agent_id) for r in ended]
     gone = [row.id for row in ended]
+    lines = [Event("run.cancelled", {"reason": reason}, r.task_id, r.id, r.agent_id) for r in ended]
     lines += effects.give_up(connection, gone)
     lines += signals.close_of_run(connection, gone, cancelled=True)
-    lines += [Event("task.status", {"status": "cancelled", "from": s}, task_id=t) for t, s in sorted(before.items())]
-    lines += signals.close_of_project(connection, project_id)
-    money.release(connection, gone)
-    events.append(connection, project_id, lines)
-    return True
+    return gone, lines
 
 
 def _book(connection: Connection, project_id: str, ended: Sequence[Row[Any]]) -> None:

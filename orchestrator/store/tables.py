@@ -10,6 +10,9 @@ projects = Table(
     "projects",
     columns.metadata,
     columns.key(),
+    #: `project`, or `thread`: the standing project of a conversation, which no list shows and nothing but its
+    #: deletion closes.
+    Column("kind", Text, nullable=False, server_default=text("'project'")),
     Column("owner_id", Text, nullable=False),
     #: With the owner: the same key gives the same project.
     Column("client_key", Text),
@@ -142,7 +145,8 @@ runs = Table(
     columns.ref("project_id", "projects.id"),
     columns.ref("task_id", "tasks.id", nullable=True),
     Column("parent_id", Text),
-    #: `root`, `spawn`, `item`, or `plan` for the run that makes a project's plan.
+    #: `root`, `spawn`, `item`, `plan` for the run that makes a project's plan, `thread` for one of a conversation, or
+    #: `compact` for one that only sums a conversation up.
     Column("kind", Text, nullable=False),
     #: Of a child: the parent's step that made it, its place among the calls or items, and the item.
     Column("parent_step", BigInteger),

@@ -37,6 +37,8 @@ class Caller:
     kind: CallerKind
     owner_id: str = "local"
     project_id: str | None = None
+    #: The conversation it is part of, be it as a child of one of its runs.
+    thread_id: str | None = None
     task_id: str | None = None
     run_id: str | None = None
     agent_id: str | None = None

@@ -96,6 +96,7 @@ def _caller(session: Session, call: Call | None) -> Caller:
         kind="run",
         owner_id=record.owner_id,
         project_id=record.project_id,
+        thread_id=record.thread_id,
         task_id=record.task.id if record.task else None,
         run_id=record.id,
         agent_id=session.agent.id,

@@ -4,11 +4,10 @@ from typing import TypeGuard
 
 from orchestrator import unknown
 from orchestrator.records import CallRecord
+from orchestrator.unknown import UNRUN
 from registry.base import Json
+from workers.engine import results
 from workers.engine.session import Session
-
-#: What an open call is told when its run ends before anyone ran it.
-UNRUN = "skipped: the run ended before this call was run"
 
 
 def are_messages(value: Json) -> TypeGuard[list[dict[str, Json]]]:
@@ -38,18 +37,19 @@ def close_open_calls(session: Session) -> None:
 
 def _stub(session: Session, key: str, call: dict[str, Json], done: CallRecord | None) -> None:
     """A call that ran, though its batch never reached the barrier, keeps its own result."""
-    content = UNRUN if done is None else str(done.result.get("result", ""))
-    _answer(session, key, call, content)
-    if done is None:
-        session.emit(
-            "tool.result",
-            toolCallId=call["id"],
-            name=call["name"],
-            outcome="skipped",
-            isError=False,
-            output=UNRUN,
-            durationMs=0,
-        )
+    if done is not None:
+        session.append(results.message(session, done.result), history=key)
+        return
+    _answer(session, key, call, UNRUN)
+    session.emit(
+        "tool.result",
+        toolCallId=call["id"],
+        name=call["name"],
+        outcome="skipped",
+        isError=False,
+        output=UNRUN,
+        durationMs=0,
+    )
 
 
 def _answer(session: Session, key: str, call: dict[str, Json], content: str) -> None:

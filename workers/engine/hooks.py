@@ -134,6 +134,8 @@ def _payload(session: Session, event: str, fields: dict[str, Json]) -> dict[str,
         "mode": session.policy.mode,
         "step": session.steps,
     }
+    if session.record.thread_id is not None:
+        ids["threadId"] = session.record.thread_id
     if session.node_id is not None:
         ids["nodeId"] = session.node_id
     return ids | fields

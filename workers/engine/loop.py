@@ -103,6 +103,9 @@ def _begin(session: Session) -> None:
         raise RunFailure("agent_invalid", "; ".join(faults)[:4000])
     session.begun = True
     hooks.session_start(session, "startup")
+    if session.record.kind == "thread":  # what an earlier run had queued and not begun was its own plan
+        for key in mapping.QUEUES:
+            session.remove(key)
     carried = dict(session.state)
     try:
         only_input = Slots(input=session.input)

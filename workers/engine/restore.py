@@ -13,7 +13,7 @@ WARNING = "\n\n[warning] "
 def state(record: RunRecord) -> tuple[dict[str, Json], int]:
     """The state with every history in its place, and the number of the last message."""
     whole = dict(record.state)
-    for message in record.messages:
+    for message in [*record.carried, *record.messages]:
         whole.setdefault(message.history, []).append(message.body)
     return whole, record.messages[-1].number if record.messages else 0
 

@@ -97,14 +97,15 @@ class Session:
         self.output_ref: Json = record.output_ref
         self.last_history = record.messages[-1].history if record.messages else "messages"
         #: Every history it has rows in: after a handoff also those that the speaker of today does not use.
-        self._histories = {message.history for message in record.messages}
+        self._histories = {message.history for message in [*record.carried, *record.messages]}
         #: The results of its tool calls so far, in the order they reached the model.
         self.results = [restore.tool_result(m.body) for m in record.messages if m.body["role"] == "tool"]
         #: Whether this agent's `core:start` has taken the input.
         self.started = record.checkpoint > 0
         #: Whether this worker has begun the run from its start.
         self.begun = False
-        self.call_ids = {call["id"] for m in record.messages for call in m.body.get("toolCalls") or []}
+        known = [*record.carried, *record.messages]
+        self.call_ids = {call["id"] for m in known for call in m.body.get("toolCalls") or []}
 
         self._numbers = record.checkpoint
         self._numbered_steps = record.steps

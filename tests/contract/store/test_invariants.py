@@ -6,9 +6,10 @@ from typing import Any
 from sqlalchemy import delete, insert, text, update
 
 from orchestrator.records import CallRecord, Limit, MessageRecord, Park
-from orchestrator.store import invariants, money, projects, signals
+from orchestrator.store import invariants, kept, money, projects, signals
 from orchestrator.store import tables as t
 from orchestrator.store.database import now_ms
+from tests.contract.store.talks import Talk
 from tests.contract.store.world import YES, Plan, World, at, decision
 
 LONG_AGO = 1
@@ -36,6 +37,11 @@ class Busy:
         self.children = world.fan_out(parent, 3)
         world.end_child(world.claimed(self.children[0]))
         self.child = world.claimed(self.children[1])
+        self.talk = Talk.begun(world)
+        self.talk.send()
+        self.talk.answer()
+        self.talk.send()
+        self.talk.trigger()
         self.sequence = world.fan_out(world.claimed(run("queue")), 2, sequential=True)
 
     def _ask(self, run_id: str) -> None:
@@ -48,6 +54,9 @@ class Busy:
     def _money(self, run_id: str) -> None:
         windows = [Limit(f"project:{self.plan.id}", 100), Limit(f"task:{self.plan.tasks['done']}", 100)]
         self.world.database.write(lambda c: money.reserve(c, run_id, "c", windows, 9))
+
+    def thread(self, **columns: Any) -> None:
+        self.world.set(kept.threads, self.talk.id, **columns)
 
     def acted(self, **columns: Any) -> str:
         """A call of the run at work that a yes let run; `columns` of its signal."""
@@ -132,6 +141,14 @@ SPOILED: dict[str, Callable[[Busy], Any]] = {
     "task_cost_at_odds": lambda b: b.task("done", cost_micro=8),
     "project_window_at_odds": lambda b: b.world.set(t.windows, f"project:{b.plan.id}", spent_micro=8),
     "task_window_at_odds": lambda b: b.world.set(t.windows, f"task:{b.plan.tasks['done']}", spent_micro=8),
+    "thread_at_odds": lambda b: b.thread(run_id=b.talk.runs[0].id),
+    "thread_runs_aside": lambda b: b.thread(run_id=None),
+    "thread_miscounted": lambda b: b.thread(runs=3),
+    "thread_run_astray": lambda b: b.do(
+        update(kept.thread_runs).where(kept.thread_runs.c.thread_id == b.talk.id).values(history_from=3)
+    ),
+    "trigger_unheard": lambda b: b.thread(run_id=None),
+    "thread_homeless": lambda b: b.world.set(t.projects, b.talk.id, kind="project"),
     "trace_gap": lambda b: b.do(delete(t.events).where(t.events.c.trace_id == b.plan.id, t.events.c.seq == 2)),
 }
 

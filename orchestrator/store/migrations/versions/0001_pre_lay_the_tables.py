@@ -52,6 +52,7 @@ def upgrade() -> None:
     op.create_table(
         "projects",
         sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), server_default=sa.text("'project'"), nullable=False),
         sa.Column("owner_id", sa.Text(), nullable=False),
         sa.Column("client_key", sa.Text(), nullable=True),
         sa.Column("file_digest", sa.Text(), nullable=False),
@@ -547,8 +548,69 @@ def upgrade() -> None:
     with op.batch_alter_table("memory_words", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_memory_words_memory_id"), ["memory_id"], unique=False)
 
+    op.create_table(
+        "threads",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=False),
+        sa.Column("agent_name", sa.Text(), nullable=False),
+        sa.Column("origin_agent_id", sa.Text(), nullable=False),
+        sa.Column("definition_digest", sa.Text(), nullable=True),
+        sa.Column("run_id", sa.Text(), nullable=True),
+        sa.Column("runs", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("active_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["definition_digest"], ["definitions.digest"], name=op.f("fk_threads_definition_digest")
+        ),
+        sa.ForeignKeyConstraint(["id"], ["projects.id"], name=op.f("fk_threads_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_threads")),
+    )
+    op.create_table(
+        "thread_runs",
+        sa.Column("thread_id", sa.Text(), nullable=False),
+        sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("run_id", sa.Text(), nullable=False),
+        sa.Column("history_from", sa.BigInteger(), nullable=False),
+        sa.Column("origin", sa.Text(), nullable=False),
+        sa.Column("source_id", sa.Text(), nullable=True),
+        sa.Column("client_key", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_thread_runs_run_id")),
+        sa.ForeignKeyConstraint(["thread_id"], ["threads.id"], name=op.f("fk_thread_runs_thread_id")),
+        sa.PrimaryKeyConstraint("thread_id", "number", name=op.f("pk_thread_runs")),
+        sa.UniqueConstraint("run_id", name=op.f("uq_thread_runs_run_id")),
+        sa.UniqueConstraint("thread_id", "client_key", name=op.f("uq_thread_runs_thread_id_client_key")),
+    )
+    with op.batch_alter_table("thread_runs", schema=None) as batch_op:
+        batch_op.create_index("ix_thread_runs_source_id", ["source_id"], unique=False)
+
+    op.create_table(
+        "triggers",
+        sa.Column("thread_id", sa.Text(), nullable=False),
+        sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("origin", sa.Text(), nullable=False),
+        sa.Column("source_id", sa.Text(), nullable=True),
+        sa.Column("schedule_id", sa.Text(), nullable=True),
+        sa.Column("client_key", sa.Text(), nullable=True),
+        sa.Column("message", sa.Text(), nullable=False),
+        sa.Column("mode", sa.Text(), nullable=True),
+        sa.Column("history", sa.Text(), nullable=False),
+        sa.Column("history_last", sa.Integer(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["thread_id"], ["threads.id"], name=op.f("fk_triggers_thread_id")),
+        sa.PrimaryKeyConstraint("thread_id", "number", name=op.f("pk_triggers")),
+        sa.UniqueConstraint("thread_id", "client_key", name=op.f("uq_triggers_thread_id_client_key")),
+        sa.UniqueConstraint("thread_id", "schedule_id", name=op.f("uq_triggers_thread_id_schedule_id")),
+    )
+
 
 def downgrade() -> None:
+    op.drop_table("triggers")
+    with op.batch_alter_table("thread_runs", schema=None) as batch_op:
+        batch_op.drop_index("ix_thread_runs_source_id")
+
+    op.drop_table("thread_runs")
+    op.drop_table("threads")
     op.drop_table("memory_words")
     op.drop_table("memories")
     op.drop_table("firings")
