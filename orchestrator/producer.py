@@ -7,6 +7,7 @@ Nothing is written before everything is known to be good, and a submit that fail
 
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -24,6 +25,7 @@ from orchestrator.store.tables import tasks as tasks_table
 from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import Fault, WrongUse
+from registry.graph.checks.known import Registries
 from registry.graph.targets import AgentCard
 from registry.ids import new_id
 from registry.permissions import Mode
@@ -74,6 +76,24 @@ def submit(
     settings = settings or get_settings()
     skills = catalogue.build()
     found, named = read(source, settings, skills)
+    return store(settings, skills, found, named, key=key, mode=mode, rehearse=rehearse)
+
+
+def store(
+    settings: Settings,
+    skills: SkillRegistry,
+    found: Project,
+    named: dict[str, AgentDefinition],
+    *,
+    key: str | None = None,
+    mode: str | None = None,
+    rehearse: bool = False,
+) -> Submitted:
+    """Stores and starts a project that `read` or `checked` found good.
+
+    Raises:
+        WrongUse: the mode or the key is of no use here; nothing was written.
+    """
     if mode is not None and mode not in get_args(Mode):
         fault = Fault("mode", "unknown_mode", f"{mode!r} is no mode; use one of {', '.join(get_args(Mode))}")
         raise WrongUse("the mode is not known", faults=[fault])
@@ -102,12 +122,23 @@ def read(source: str | Path, settings: Settings, skills: SkillRegistry) -> tuple
     Raises:
         WrongUse: with every fault found.
     """
+    return checked(lambda known, limits: reading.read_submission(str(source), known, limits), settings, skills)
+
+
+def checked(
+    read_it: Callable[[Registries, reading.Limits], Project], settings: Settings, skills: SkillRegistry
+) -> tuple[Project, dict[str, AgentDefinition]]:
+    """The same for whatever reads a project, given what there is here.
+
+    Raises:
+        WrongUse: with every fault found.
+    """
     known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
     presets = load_presets(settings, known)
     limits = reading.Limits(plan=PlanLimits(tasks=settings.limits.project_tasks))
     saved = saved_agents(settings)
     cards = (*(AgentCard(agent.id, agent.name) for agent in saved.values()), *presets.cards)
-    found = reading.read_submission(str(source), replace(known, agents=cards), limits)
+    found = read_it(replace(known, agents=cards), limits)
     return found, planning.named_agents(found.file.tasks, found.agents, presets, saved)
 
 

@@ -1,13 +1,15 @@
 """The application: `create_app(settings)`; nothing of it exists before somebody calls that."""
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
 
 from orchestrator.api import replies
+from orchestrator.api.feed import Feed
 from orchestrator.api.gate import Gate
 from orchestrator.api.replies import problems
 from orchestrator.api.routes import routers
@@ -44,7 +46,15 @@ def create_app(settings: Settings) -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    yield
+    feed = app.state.feed = Feed(app.state.settings)
+    listening = asyncio.create_task(feed.run())
+    try:
+        yield
+    finally:
+        feed.close()
+        listening.cancel()
+        with suppress(asyncio.CancelledError):
+            await listening
 
 
 def _without_422(app: FastAPI) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
@@ -20,6 +20,16 @@ USUAL: Final = (400, 401, 403, 404, 500, 503)
 
 Limit = Annotated[int, Query(ge=1, le=200, description="Rows of one page.")]
 Cursor = Annotated[str | None, Query(max_length=200, description="`next` of the page before.")]
+
+
+ProjectId = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=36,
+        description="A project's id, or six characters or more of its beginning or end that no other has.",
+    ),
+]
 
 
 class StrictRequest(Request):

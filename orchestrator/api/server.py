@@ -5,6 +5,7 @@ import socket
 import sys
 
 import uvicorn
+from fastapi import FastAPI
 
 from orchestrator.api.app import create_app
 from orchestrator.logs import Masked
@@ -13,8 +14,9 @@ from orchestrator.settings import Settings, get_settings
 
 def serve(settings: Settings, listening: socket.socket) -> None:
     """Answers on a socket until the process is asked to end; then streams are cut off after the settings' grace."""
+    app = create_app(settings)
     config = uvicorn.Config(
-        create_app(settings),
+        app,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -22,7 +24,19 @@ def serve(settings: Settings, listening: socket.socket) -> None:
         timeout_graceful_shutdown=max(1, round(settings.api.grace_s)),
         ws="none",
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    _Server(config, app).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Ends streams first: they would be waited for, and their clients go on elsewhere."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._app.state.feed.close()
+        await super().shutdown(sockets)
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -9,6 +9,10 @@ MODULES: Final = (
     "health",
     "keys",
     "projects",
+    "events",
+    "files",
+    "work",
+    "signals",
 )
 
 

@@ -1,27 +1,25 @@
-"""Projects: looked at and listed."""
+"""Projects: submitted, looked at, listed, cancelled."""
 
-from typing import Annotated
+from functools import lru_cache
+from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Header, Query
+from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
-from orchestrator import lookup, views
-from orchestrator.api.auth import Reading
-from orchestrator.api.models import ProjectPage, ProjectView
-from orchestrator.api.parts import Cursor, Limit, cursor_of, place_of
+from orchestrator import control, lookup, submission, views
+from orchestrator.api.auth import Reading, Writing
+from orchestrator.api.models import Out, ProjectPage, ProjectView
+from orchestrator.api.parts import Cursor, Limit, ProjectId, cursor_of, place_of
 from orchestrator.api.parts import router as make_router
 from orchestrator.api.replies import Reply, problems
 from orchestrator.states import ProjectStatus
+from orchestrator.submission import MAX_FILES
+from registry.base import Json, Model
+from registry.projects.model import ProjectFile
+from registry.skills import catalogue
+from registry.skills.registry import SkillRegistry
 
 router = make_router("projects")
-
-ProjectId = Annotated[
-    str,
-    Path(
-        min_length=1,
-        max_length=36,
-        description="A project's id, or six characters or more of its beginning or end that no other has.",
-    ),
-]
 
 
 @router.get("/projects", response_model=ProjectPage, summary="Your projects, newest first")
@@ -44,4 +42,92 @@ def show_project(asking: Reading, project_id: ProjectId) -> Reply:
     """Status, tasks with their runs, costs, files and signals."""
     with asking.database.read() as connection:
         whole = lookup.project_id(connection, project_id, asking.owner)
+        return Reply(views.project(connection, whole, asking.settings))
+
+
+class Upload(Model):
+    """A file that the document names."""
+
+    path: str = Field(min_length=1, max_length=512, description="Relative, with `/`.", examples=["CHANGELOG.md"])
+    text: str | None = Field(None, description="What it holds, when that is text.")
+    base64: str | None = Field(None, description="What it holds, in base64.")
+
+
+class Submission(ProjectFile):
+    """A project file, and what comes along with it. It is judged whole, as `officina submit` judges it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"title": "Release notes", "brief": "Turn CHANGELOG.md into notes.", "rehearse": True}]
+        }
+    )
+
+    files: list[Upload] = Field(default_factory=list, max_length=MAX_FILES)
+    rehearse: bool = Field(False, description="The stand-in plays the model, and no world call is made.")
+    script: Any = Field(None, description="A stand-in script: a path among the files, or the script itself.")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _as_it_came(cls, value: Any, handler: Any) -> "Submission":
+        """What comes along is judged here; the project itself where all its faults are found at once."""
+        if not isinstance(value, dict):
+            return handler(value)  # type: ignore[no-any-return]
+        beside = {name: value[name] for name in ("files", "rehearse") if name in value}
+        judged = handler({"title": "t", **beside})
+        rest = {name: one for name, one in value.items() if name not in beside}
+        object.__setattr__(judged, "_document", rest)
+        return judged  # type: ignore[no-any-return]
+
+    _document: dict[str, Json] = PrivateAttr(default_factory=dict)
+
+    @property
+    def document(self) -> dict[str, Json]:
+        return self._document
+
+
+class SubmittedView(Out):
+    id: str
+    status: ProjectStatus
+    tasks: dict[str, str] = Field(description="Task key -> id.")
+    created: bool = Field(description="False: this key was used for this very project before; this is it.")
+
+
+@lru_cache(maxsize=1)
+def _skills() -> SkillRegistry:
+    return catalogue.build()
+
+
+@router.post(
+    "/projects",
+    response_model=SubmittedView,
+    status_code=201,
+    summary="Submit a project",
+    responses={200: {"model": SubmittedView, "description": "It was there already."}, **problems(408, 409, 413, 415)},
+)
+def submit_project(
+    asking: Writing,
+    body: Submission,
+    idempotency_key: Annotated[
+        str | None,
+        Header(min_length=1, max_length=200, description="The same key and project give the same project; as `key`."),
+    ] = None,
+) -> Reply:
+    """Checks it whole, stores it, starts it. Nothing is written when anything is wrong; every fault is named."""
+    files = submission.uploads([one.model_dump(exclude_none=True) for one in body.files])
+    made = submission.submit(
+        asking.settings, _skills(), dict(body.document), files, key=idempotency_key, rehearse=body.rehearse
+    )
+    view = made.to_json() | {"created": made.created}
+    return Reply(view, 201 if made.created else 200, {"location": f"/api/studio/projects/{made.project_id}"})
+
+
+@router.post(
+    "/projects/{project_id}/cancel", response_model=ProjectView, summary="Stop a project", responses=problems(409)
+)
+def cancel_project(asking: Writing, project_id: ProjectId) -> Reply:
+    """What runs sees it at its next check."""
+    with asking.database.read() as connection:
+        whole = lookup.project_id(connection, project_id, asking.owner)
+    control.cancel(asking.settings, whole, by=asking.who.name)
+    with asking.database.read() as connection:
         return Reply(views.project(connection, whole, asking.settings))

@@ -1,0 +1,73 @@
+"""A file as an answer: always an attachment, never shown in our origin, a part of it when a part is asked for."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import quote
+
+from starlette.datastructures import Headers
+from starlette.responses import Response, StreamingResponse
+
+from orchestrator.api.replies import problem
+from orchestrator.downloads import Download
+
+_CHUNK: Final = 256 * 1024
+_RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+
+
+def sent(download: Download, asked: Headers) -> Response:
+    """The file whole (200), or the one range that was asked for (206, 416); the file is closed when it is sent."""
+    etag = f'"{download.version}"'
+    headers = {
+        "accept-ranges": "bytes",
+        "content-disposition": _attachment(download.name),
+        "content-type": "application/octet-stream",
+        "content-security-policy": "sandbox; default-src 'none'",
+        "etag": etag,
+    }
+    if asked.get("if-none-match") == etag:
+        download.file.close()
+        return Response(status_code=304, headers={"etag": etag})
+    wanted = asked.get("range") if asked.get("if-range", etag) == etag else None
+    span = _span(wanted, download.bytes)
+    if span is None:
+        download.file.close()
+        words = f"the file has {download.bytes} bytes"
+        return problem(416, "range", words, headers={"content-range": f"bytes */{download.bytes}"})
+    first, length = span
+    headers["content-length"] = str(length)
+    whole = length == download.bytes and not (wanted and _RANGE.fullmatch(wanted))
+    if not whole:
+        headers["content-range"] = f"bytes {first}-{first + length - 1}/{download.bytes}"
+    return StreamingResponse(_pieces(download, first, length), 200 if whole else 206, headers=headers)
+
+
+def _span(wanted: str | None, size: int) -> tuple[int, int] | None:
+    """First byte and number of bytes; None when none of them is there. What is no single range means the whole."""
+    found = _RANGE.fullmatch(wanted) if wanted else None
+    if found is None or not any(found.groups()):
+        return 0, size
+    low, high = found.groups()
+    if not low:
+        length = min(int(high), size)
+        return (size - length, length) if length else None
+    first, last = int(low), min(int(high), size - 1) if high else size - 1
+    if high and int(high) < first:
+        return 0, size
+    return (first, last - first + 1) if first < size else None
+
+
+def _pieces(download: Download, first: int, length: int) -> Iterator[bytes]:
+    with download.file as file:
+        file.seek(first)
+        while length > 0 and (piece := file.read(min(_CHUNK, length))):
+            length -= len(piece)
+            yield piece
+        # Cut short meanwhile: what was promised is not there any more, and the client has to see that.
+        if length:
+            raise OSError("the file became shorter while it was read")
+
+
+def _attachment(name: str) -> str:
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._- ") else "_" for c in name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
