@@ -1,5 +1,6 @@
 """What exists in this installation: what a definition or a project file may name (spec: engine 4.3)."""
 
+from functools import lru_cache
 from pathlib import Path
 
 from orchestrator.settings import Settings
@@ -7,6 +8,7 @@ from registry import presets
 from registry.agents import AgentDefinition
 from registry.graph.validation import PackCard, Registries
 from registry.packs import PACKS
+from registry.playbooks import SHIPPED, Library, Playbooks
 from registry.presets import Presets
 from registry.skills import catalogue
 from registry.skills.registry import SkillRegistry
@@ -23,13 +25,29 @@ def registries(settings: Settings, skills: SkillRegistry | None = None, *, stand
     names = {*settings.models, *(model.name for model in settings.models.values())}
     return Registries(
         skills=frozenset(skill.name for skill in skills or catalogue.build()),
-        documents=frozenset(),
+        documents=playbooks(settings).names,
         packs={name: PackCard(pack.tool_names, pack.spec_fault) for name, pack in PACKS.items()},
         models=None if stand_in else frozenset(names),
         plugins={},
         mcp_servers=frozenset(),
         limits=settings.limits,
     )
+
+
+def playbooks(settings: Settings, workspace: Path | None = None) -> Playbooks:
+    """The documents that ship, the owner's, those of this installation, and those of a workspace; the later win.
+
+    Args:
+        workspace: a project's folder; only people write into its `.officina`.
+    """
+    own = settings.skills_root or Path("~/.officina/skills")
+    roots = (SHIPPED, own.expanduser(), settings.home / "skills")
+    return _library(roots if workspace is None else (*roots, workspace / ".officina" / "skills")).current()
+
+
+@lru_cache(maxsize=256)
+def _library(roots: tuple[Path, ...]) -> Library:
+    return Library(roots)
 
 
 def load_presets(settings: Settings, known: Registries) -> Presets:

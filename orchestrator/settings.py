@@ -184,6 +184,8 @@ class Settings(BaseSettings):
     """Folder of all workspaces, seen by every worker; none: `workspaces` in `home`."""
     presets_root: Path | None = None
     """Folder of your own presets, which win over those that ship; none: `~/.officina/presets`."""
+    skills_root: Path | None = None
+    """Folder of your own documents (playbooks), which win over those that ship; none: `~/.officina/skills`."""
 
     secret_key: SecretStr | None = None
     """Key of stored secrets (several, parted by commas: the first encrypts); none: one of its own in `home`."""

@@ -184,6 +184,17 @@ def presets(settings: Settings) -> list[Finding]:
     return [Finding("presets", "ok", f"{len(found)} found, {ready} can run with the packs of this release"), *bad]
 
 
+def documents(settings: Settings) -> list[Finding]:
+    """Reads the playbooks as a worker does; a file that was left out is a fault of that file alone."""
+    from orchestrator.known import playbooks
+
+    found = playbooks(settings)
+    remedy = "correct the file, or take it away; docs/playbooks.md shows the form"
+    bad = [Finding("  left out", "absent", str(fault), remedy) for fault in found.faults]
+    own = sum(not book.shipped for book in found.values())
+    return [Finding("documents", "ok", f"{len(found)} found, {own} of them yours"), *bad]
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
 
@@ -199,6 +210,7 @@ _PROBES: dict[str, Callable[[Settings], list[Finding]]] = {
     "workspaces": workspaces,
     "skills": skills,
     "presets": presets,
+    "documents": documents,
 }
 _REMEDIES = {
     "database": "look at OFFICINA_DATABASE_URL",

@@ -11,12 +11,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache, partial
+from pathlib import Path
 
 from orchestrator import crashpoints, queue
 from orchestrator.broadcast import Broadcast
-from orchestrator.known import load_presets, registries
+from orchestrator.known import load_presets, playbooks, registries
 from orchestrator.ports import wiring
+from orchestrator.ports.documents import StoredDocuments
 from orchestrator.ports.signals import DeskSignals
 from orchestrator.records import RunRecord
 from orchestrator.settings import Settings, get_settings
@@ -215,7 +218,7 @@ def services(settings: Settings) -> Services:
     ports = wiring.wire(settings, skills)
     net = guard_for(settings)
     known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
-    checker, presets = Checker(known), load_presets(settings, known)
+    checker, presets = Checker(known, partial(_known_now, settings)), load_presets(settings, known)
     for fault in presets.faults:
         log.warning("a preset is left out: %s", fault)
 
@@ -243,6 +246,8 @@ def services(settings: Settings) -> Services:
         painter=PlainPainter(settings, net),
         studio=ports.studio,
         agents=ports.agents,
+        documents=lambda run: playbooks(settings, _folder(settings, run)),
+        kept_documents=StoredDocuments(database),
         check=checker.run,
         check_definition=checker.definition,
         targets=lambda run: _targets(database, run, presets),
@@ -251,26 +256,43 @@ def services(settings: Settings) -> Services:
     )
 
 
-class Checker:
-    """Both levels of validation; a definition is looked at once, its digest says which it is."""
+def _known_now(settings: Settings, known: Registries, run: RunRecord) -> Registries:
+    """The registries with what there is for this run at this moment."""
+    return replace(known, documents=playbooks(settings, _folder(settings, run)).names)
 
-    def __init__(self, known: Registries) -> None:
+
+def _folder(settings: Settings, run: RunRecord) -> Path | None:
+    return settings.workspaces / run.workspace if run.workspace else None
+
+
+class Checker:
+    """Both levels of validation; a definition is looked at once, its digest says which it is.
+
+    Documents and MCP servers come and go while a worker runs, and differ from workspace to workspace: a definition that
+    names any is judged by those there are now.
+    """
+
+    def __init__(self, known: Registries, now: Callable[[Registries, RunRecord], Registries]) -> None:
         self._known = known
-        self._seen: dict[str, list[str]] = {}
+        self._now = now
+        self._seen: dict[object, list[str]] = {}
 
     def run(self, run: RunRecord) -> list[str]:
         """Faults of the definition a run starts with."""
-        return self._faults(run.definition_digest, run.definition)
+        return self._faults(run.definition_digest, run.definition, run)
 
-    def definition(self, body: dict[str, Json]) -> list[str]:
+    def definition(self, body: dict[str, Json], run: RunRecord) -> list[str]:
         """Faults of a definition a run is about to use."""
-        return self._faults(digest(body), body)
+        return self._faults(digest(body), body, run)
 
-    def _faults(self, key: str, body: dict[str, Json]) -> list[str]:
+    def _faults(self, of: str, body: dict[str, Json], run: RunRecord) -> list[str]:
+        documents = any(isinstance(name, str) and "." not in name for name in body.get("skills") or ())
+        known = self._now(self._known, run) if documents or body.get("mcpServers") else self._known
+        key = (of, known.documents, known.mcp_servers)
         if key not in self._seen:
-            agent, findings = parse_agent(body, self._known.limits)
+            agent, findings = parse_agent(body, known.limits)
             if agent is not None:
-                findings = [*findings, *check_registries(agent, self._known, at_run_start=True)]
+                findings = [*findings, *check_registries(agent, known, at_run_start=True)]
             if len(self._seen) > 1_000:
                 self._seen.clear()
             self._seen[key] = [f"{f.code}: {f.message}" for f in findings if f.severity == "error"]

@@ -91,6 +91,29 @@ def print_skill(skill: View) -> None:
         _section(out, name.removesuffix("Schema"), _schema(skill[name]))
 
 
+def print_documents(found: Sequence[View]) -> None:
+    """A line a document."""
+    table = _table("document", "about", "files", "from")
+    for book in found:
+        about = Text(one_line(book["description"], 200))
+        if book["whenToUse"]:
+            about.append(f"\n{one_line(book['whenToUse'], 200)}", style="dim")
+        place = "shipped" if book["shipped"] else one_line(book["path"], 120)
+        table.add_row(Text(book["name"], style="bold"), about, str(len(book["files"])), Text(place, overflow="fold"))
+    console().print(table if found else "there are no documents")
+
+
+def print_document(book: View, text: str) -> None:
+    """One document, as an agent reads it."""
+    out = console()
+    out.print(Text.assemble((book["name"], "bold"), f"  {one_line(book['description'], 400)}"))
+    out.print(
+        _grid([("when", book["whenToUse"] or "-"), ("files", ", ".join(book["files"]) or "-"), ("path", book["path"])])
+    )
+    out.print()
+    out.print(Text(visible(text)))
+
+
 def print_connections(found: Sequence[View]) -> None:
     """A line a connection; its secrets by name only."""
     table = _table("connection", "kind", "settings", "secrets")

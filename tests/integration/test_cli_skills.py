@@ -25,6 +25,23 @@ def test_skills_are_listed_shown_and_called(officina: Run) -> None:
     assert "expression" in officina("skills", "show", "math__evaluate").stdout
 
 
+def test_documents_are_listed_and_shown_with_what_was_left_out(officina: Run, tmp_path: Path) -> None:
+    root = tmp_path / "own"
+    for name, text in {"good": "---\nname: house-style\ndescription: How we sound\n---\nShort.\n", "bad": "x"}.items():
+        (root / name).mkdir(parents=True)
+        (root / name / "SKILL.md").write_text(text)
+    own = {"OFFICINA_SKILLS_ROOT": str(root)}
+
+    found = json.loads(officina("skills", "documents", "--json", **own).stdout)
+    names = [one["name"] for one in found["documents"]]
+    assert {"house-style", "workspace-ops"} <= set(names) and [f["code"] for f in found["faults"]] == ["front_matter"]
+    listed = officina("skills", "documents", **own)
+    assert "house-style" in listed.stdout and "left out" in listed.stderr
+    assert "Short." in officina("skills", "show", "house-style", **own).stdout
+    assert json.loads(officina("skills", "show", "house-style", "--json", **own).stdout)["instructions"] == "Short.\n"
+    assert "bad/SKILL.md" in officina("doctor", **own).stdout
+
+
 def invoked(ended: Ended) -> dict[str, Any]:
     (line,) = ended.stdout.splitlines()
     found: dict[str, Any] = json.loads(line)

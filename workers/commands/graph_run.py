@@ -18,12 +18,15 @@ def run(
 ) -> None:
     """Run one agent in process against a script; exits with 1 when the run fails or is refused."""
     from orchestrator.commands.files import read_data
+    from orchestrator.known import playbooks
     from orchestrator.settings import get_settings
     from registry.packs import PACKS
     from workers.inprocess import script as scripts
     from workers.inprocess import stage
 
-    report = stage.run(read_data(file), scripts.read_script(read_data(script)), PACKS, get_settings().limits)
+    settings = get_settings()
+    script_read = scripts.read_script(read_data(script))
+    report = stage.run(read_data(file), script_read, PACKS, settings.limits, playbooks(settings))
     if as_json:
         say_json(report)
     else:

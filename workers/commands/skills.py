@@ -1,4 +1,4 @@
-"""skills, skills show, skills invoke (spec: skills 3.1)."""
+"""skills, skills show, skills documents, skills invoke (spec: skills 3.1, engine 17)."""
 
 import sys
 from enum import StrEnum
@@ -14,6 +14,7 @@ from registry.errors import Fault, Refused, WrongUse
 if TYPE_CHECKING:
     from orchestrator.outside import Place
     from orchestrator.settings import Settings
+    from registry.playbooks import Playbook
     from registry.skills.skill import Skill
 
 app = typer.Typer(help="What agents can use.")
@@ -50,14 +51,46 @@ def list_skills(
 
 
 @app.command()
+def documents(
+    as_json: Annotated[bool, typer.Option("--json", help="{documents, faults} as one JSON object.")] = False,
+) -> None:
+    """List the documents agents can read; files that cannot be used are reported."""
+    from orchestrator.commands.output import note
+    from orchestrator.known import playbooks
+    from orchestrator.settings import get_settings
+
+    found = playbooks(get_settings())
+    rows = [_row(book) for book in found.values()]
+    if as_json:
+        faults = [{"path": f.path, "code": f.code, "message": f.message} for f in found.faults]
+        say_json({"documents": rows, "faults": faults})
+        return
+    from orchestrator.terminal.pages import print_documents
+
+    print_documents(rows)
+    for fault in found.faults:
+        note(f"left out: {fault}")
+
+
+@app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="Its dotted or its wire name.")],
+    name: Annotated[str, typer.Argument(help="Its dotted or its wire name, or the name of a document.")],
     as_json: Annotated[bool, typer.Option("--json", help="The definition as JSON.")] = False,
 ) -> None:
-    """One skill: what it does, takes and gives."""
+    """One skill: what it does, takes and gives; or one document."""
+    from orchestrator.known import playbooks
     from orchestrator.settings import get_settings
     from orchestrator.wiring import unwired
 
+    book = playbooks(get_settings()).get(name)
+    if book is not None:
+        if as_json:
+            say_json(_row(book) | {"instructions": book.instructions})
+        else:
+            from orchestrator.terminal.pages import print_document
+
+            print_document(_row(book), book.instructions)
+        return
     found = _found(name)
     definition = found.definition(wired=not unwired(get_settings(), [found]))
     if as_json:
@@ -109,6 +142,18 @@ def invoke(
     raise typer.Exit(0 if result.ok else 1)
 
 
+def _row(book: "Playbook") -> dict[str, Json]:
+    """A document without its text."""
+    return {
+        "name": book.name,
+        "description": book.description,
+        "whenToUse": book.when_to_use,
+        "files": sorted(book.files),
+        "shipped": book.shipped,
+        "path": str(book.path),
+    }
+
+
 def _place(settings: "Settings", project: str) -> "Place":
     from orchestrator import outside
     from orchestrator.commands.output import looking
@@ -122,7 +167,10 @@ def _found(name: str) -> "Skill":
 
     found = catalogue.build().find(name)
     if found is None:
-        raise Refused(f"there is no skill {name[:80]!r}; `officina skills` lists them", code="unknown_skill")
+        raise Refused(
+            f"there is no skill {name[:80]!r}; `officina skills` lists them, and `skills documents`",
+            code="unknown_skill",
+        )
     return found
 
 

@@ -9,7 +9,7 @@ from registry.base import Json
 from registry.graph.model import Generate, ToolCall
 from registry.skills.context import NO_ANSWER, Caller, Colleague, SkillContext
 from registry.skills.registry import Checked
-from workers.engine import budget, shelf
+from workers.engine import budget, documents, shelf
 from workers.engine.calls import Call
 from workers.engine.control import QueueKeys
 from workers.engine.inner import RunModel, RunPainter
@@ -62,6 +62,7 @@ def of_call(
         llm=RunModel(session, call.id),
         images=RunPainter(session, call.id),
         control=QueueKeys(session),
+        documents=documents.RunDocuments(session),
         shelf=shelf.RunShelf(session, _answering(session, node)),
         agent=session.agent,
         roster=Roster(session.services, record, session.agent.id),

@@ -26,7 +26,7 @@ from registry.graph.model import (
     Wait,
     Yield,
 )
-from workers.engine import budget, closing, ending, hooks
+from workers.engine import budget, closing, documents, ending, hooks
 from workers.engine.nodes import generate, handoff, interrupt, mapping, plain, spawn, start, tools, wait
 from workers.engine.outcome import Done, Outcome, Parked, Yielded
 from workers.engine.services import Services
@@ -102,6 +102,7 @@ def _begin(session: Session) -> None:
     if faults:
         raise RunFailure("agent_invalid", "; ".join(faults)[:4000])
     session.begun = True
+    documents.begin(session)
     hooks.session_start(session, "startup")
     if session.record.kind == "thread":  # what an earlier run had queued and not begun was its own plan
         for key in mapping.QUEUES:

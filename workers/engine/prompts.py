@@ -6,9 +6,9 @@ from typing import Final
 from registry.base import Json
 from registry.graph.expressions import render
 from registry.graph.model import Generate
-from registry.packs.services import LOAD_TOOLS
+from registry.packs.services import LOAD_SKILL, LOAD_TOOLS
 from registry.permissions import Gate
-from workers.engine import budget, contexts, hooks, shelf
+from workers.engine import budget, contexts, documents, hooks, shelf
 from workers.engine.session import Session
 from workers.engine.toolset import Offer
 from workers.models.messages import tagged
@@ -29,6 +29,8 @@ def system(session: Session, node: Generate, offered: frozenset[str], summary: s
     text = render(prompt.instructions, session.slots(), plain=False) if prompt else ""
     most = session.limits.prompt_chars
     text = text if len(text) <= most else text[: most - len(CUT)] + CUT
+    if LOAD_SKILL in offered and (books := documents.catalogue(session)):
+        text = f"{text}\n\n{books}".lstrip()
     return text if summary is None else f"{text}\n\n{EARLIER}\n{tagged('summary', summary)}".lstrip()
 
 

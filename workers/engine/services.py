@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from orchestrator.journal import Journal
 from orchestrator.records import RunRecord
@@ -11,6 +11,7 @@ from orchestrator.settings import Limits
 from registry.base import Json
 from registry.connections import Connections
 from registry.packs import Pack
+from registry.playbooks import Playbook
 from registry.skills.context import Sandbox, Signals, Workspace
 from registry.skills.metering import Meter
 from registry.skills.network import Network
@@ -25,6 +26,28 @@ from workers.models.painting import Painter
 
 def _nothing(_run: RunRecord) -> None:
     return None
+
+
+class KeptDocuments(Protocol):
+    """Documents as runs began with them."""
+
+    def keep(self, books: Iterable[Playbook]) -> None:
+        """Stores documents under their digests."""
+        ...
+
+    def get(self, digest: str) -> Playbook:
+        """One that was stored."""
+        ...
+
+
+class ForgottenDocuments:
+    """Where there are no documents, none is kept."""
+
+    def keep(self, books: Iterable[Playbook]) -> None:
+        """Keeps nothing."""
+
+    def get(self, digest: str) -> Playbook:
+        raise KeyError(digest)
 
 
 @dataclass
@@ -53,10 +76,13 @@ class Services:
     meter: Meter | None = None
     #: Tools every agent has beside its own (stub tools of a scripted run); they hide pack tools of the same name.
     extra_tools: Iterable[Skill] = ()
+    #: The documents there are now, for a run of this workspace.
+    documents: Callable[[RunRecord], Mapping[str, Playbook]] = field(default=lambda _run: {})
+    kept_documents: KeptDocuments = field(default_factory=ForgottenDocuments)
     #: Faults of a run's definition; any of them stops it before its first step.
     check: Callable[[RunRecord], list[str]] = field(default=lambda _run: [])
     #: The same for a definition that a run is about to use: a child's, the target's of a handoff.
-    check_definition: Callable[[dict[str, Json]], list[str]] = field(default=lambda _definition: [])
+    check_definition: Callable[[dict[str, Json], RunRecord], list[str]] = field(default=lambda _definition, _run: [])
     #: Agents that a run may spawn or hand over to.
     targets: Callable[[RunRecord], Sequence[Target]] = field(default=lambda _run: ())
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)

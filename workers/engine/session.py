@@ -33,6 +33,7 @@ from registry.graph.model import Graph
 from registry.hooks import by_event
 from registry.jsontext import compact
 from registry.permissions import Policy
+from registry.playbooks import Playbook
 from workers.engine import restore
 from workers.engine.services import Services
 from workers.engine.toolset import Toolset
@@ -72,6 +73,8 @@ class Session:
         #: Micro-USD spent so far; a lower bound once a price was unknown.
         self.spent_micro = record.cost_micro
         self.cost_incomplete = record.cost_incomplete
+        #: Documents it has looked at, by digest: each stays what it was when the run began.
+        self.books: dict[str, Playbook] = {}
         #: When each call under way has to be over, on the monotonic clock.
         self._due: dict[object, float] = {}
         self.become(agent)

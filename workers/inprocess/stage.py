@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from orchestrator.notify import Silence
 from orchestrator.ports.agents import StoredAgents
+from orchestrator.ports.documents import StoredDocuments
 from orchestrator.records import Event, RunRecord
 from orchestrator.settings import Limits
 from orchestrator.store import agents as moves
@@ -20,6 +21,7 @@ from registry.base import Json
 from registry.graph.validation import PackCard, Registries, validate
 from registry.jsontext import digest
 from registry.packs import Pack
+from registry.playbooks import NONE, Playbook
 from registry.skills.context import Execution
 from registry.skills.registry import SkillRegistry
 from workers.engine.services import Services
@@ -32,14 +34,26 @@ from workers.models.scripted import ScriptedModel
 RUN_ID = "run"
 
 
-def run(definition: dict[str, Json], script: Script, packs: Mapping[str, Pack], limits: Limits) -> dict[str, Json]:
+def run(
+    definition: dict[str, Json],
+    script: Script,
+    packs: Mapping[str, Pack],
+    limits: Limits,
+    documents: Mapping[str, Playbook] = NONE,
+) -> dict[str, Json]:
     """Runs the agent to its end, or until it waits for an answer the script does not have."""
     if faults := _errors(definition):
         return _refused(faults)
-    return stage(definition, script, packs, limits).play()
+    return stage(definition, script, packs, limits, documents).play()
 
 
-def stage(definition: dict[str, Json], script: Script, packs: Mapping[str, Pack], limits: Limits) -> "Stage":
+def stage(
+    definition: dict[str, Json],
+    script: Script,
+    packs: Mapping[str, Pack],
+    limits: Limits,
+    documents: Mapping[str, Playbook] = NONE,
+) -> "Stage":
     """Everything one run needs, before it begins."""
     database, model = MemoryDatabase(), ScriptedModel(script.model)
     agents = {str(definition.get("id", "")): definition, **script.agents}
@@ -51,8 +65,10 @@ def stage(definition: dict[str, Json], script: Script, packs: Mapping[str, Pack]
         limits=limits,
         sandbox=lambda _run: WhenNeeded(),
         extra_tools=[stub(name, spec) for name, spec in script.tools.items()],
-        check_definition=_errors,
-        agents=StoredAgents(database, lambda: _known(packs, script, limits), lambda: _names(agents)),
+        documents=lambda _run: documents,
+        kept_documents=StoredDocuments(database),
+        check_definition=lambda definition, _run: _errors(definition),
+        agents=StoredAgents(database, lambda: _known(packs, script, limits, documents), lambda: _names(agents)),
         targets=lambda run: [*(_target(id_, body) for id_, body in agents.items()), *_made(database, run)],
         now_ms=database.now_ms,
     )
@@ -127,11 +143,13 @@ def _made(database: MemoryDatabase, run: RunRecord) -> list[Target]:
         return [of_row(row) for row in moves.at_hand(connection, run.owner_id, run.project_id)]
 
 
-def _known(packs: Mapping[str, Pack], script: Script, limits: Limits) -> Registries:
-    """What an agent that the run writes may name: its packs, and no catalogue."""
+def _known(
+    packs: Mapping[str, Pack], script: Script, limits: Limits, documents: Mapping[str, Playbook]
+) -> Registries:
+    """What an agent that the run writes may name: its packs and documents, and no catalogue."""
     return Registries(
         skills=frozenset(),
-        documents=frozenset(),
+        documents=frozenset(documents),
         packs={name: PackCard(pack.tool_names, pack.spec_fault) for name, pack in packs.items()},
         plugins={},
         mcp_servers=frozenset(),

@@ -5,7 +5,7 @@ from registry.errors import RunFailure
 from registry.graph import expressions
 from registry.graph.expressions import ExpressionError, evaluate_value
 from registry.graph.model import Handoff
-from workers.engine import targets
+from workers.engine import documents, targets
 from workers.engine.nodes.start import take_input
 from workers.engine.outcome import Done
 from workers.engine.session import Session
@@ -26,6 +26,7 @@ def hand_off(session: Session, node: Handoff) -> Done:
     session.remove("handoffAgentId")
     session.emit("agent.handoff", **{"from": before.id, "agentId": target.id})
     session.become(AgentDefinition.model_validate(target.definition))
+    documents.begin(session)
     session.record.definition_digest = target.digest
     session.pending.speaker = (target.id, target.name, target.digest, target.definition)
     words = f"{before.name} handed over to {target.name}, who speaks from here on."
@@ -51,7 +52,7 @@ def _target(session: Session, node: Handoff) -> Target:
         raise RunFailure("handoff_target", f"{text!r} is no agent this run can hand over to")
     if found.id == session.agent.id:
         raise RunFailure("handoff_self", f"{found.id} speaks already")
-    faults = session.services.check_definition(found.definition)
+    faults = session.services.check_definition(found.definition, session.record)
     if faults:
         unresolved = all(fault.startswith("model_unresolved:") for fault in faults)
         raise RunFailure("handoff_model_unresolved" if unresolved else "agent_invalid", "; ".join(faults)[:4000])

@@ -69,7 +69,7 @@ def _child(session: Session, id_: str, position: int, call: dict[str, Json]) -> 
     if found is None or (found.level == "delegate" and found.delegate_of != session.agent.id):
         return _failed(id_, position, call, "spawn_target_missing", f"no agent is meant by {call['agentId']!r}")
     definition = _with_budget(session, found, call.get("budget"))
-    faults = session.services.check_definition(definition)
+    faults = session.services.check_definition(definition, session.record)
     if faults:
         return _failed(id_, position, call, "agent_invalid", "; ".join(faults)[:2000])
     return ChildRecord(
