@@ -143,9 +143,7 @@ def _made(database: MemoryDatabase, run: RunRecord) -> list[Target]:
         return [of_row(row) for row in moves.at_hand(connection, run.owner_id, run.project_id)]
 
 
-def _known(
-    packs: Mapping[str, Pack], script: Script, limits: Limits, documents: Mapping[str, Playbook]
-) -> Registries:
+def _known(packs: Mapping[str, Pack], script: Script, limits: Limits, documents: Mapping[str, Playbook]) -> Registries:
     """What an agent that the run writes may name: its packs and documents, and no catalogue."""
     return Registries(
         skills=frozenset(),
