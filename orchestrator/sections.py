@@ -109,3 +109,12 @@ class Api(Section):
     """Seconds a client may leave a stream unread before it is let go."""
     grace_s: float = Field(5, gt=0)
     """Seconds a stopping API lets requests finish; streams are resumed elsewhere."""
+
+
+class Keeping(Section):
+    """How much agents may keep beside their runs, and for how long (`docs/memory.md`)."""
+
+    memories: int = Field(5_000, ge=1)
+    """Memories one being, one project, one conversation or one person may have."""
+    session_days: int = Field(90, ge=1)
+    """Days a memory of a conversation is kept."""

@@ -238,6 +238,7 @@ def services(settings: Settings) -> Services:
         sandbox=lambda _run: find_sandbox(),
         signals=lambda _run: desk,
         memory=ports.memory,
+        notebook=ports.notebook,
         net=net,
         web=web_for(settings, net),
         connections=ports.connections,

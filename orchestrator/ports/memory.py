@@ -11,14 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator.ports.keys import call_key
+from orchestrator.ports.provenance import Provenance
 from orchestrator.store import memories as moves
 from orchestrator.store.database import Database
 from orchestrator.store.memories import DAY_MS, Size, Space
-from orchestrator.store.tables import calls, runs
 from registry.errors import OfficinaError, SkillError
 from registry.skills.context import Caller
 from registry.skills.ports import Kept, Lookup, Memory, MemoryScope, Note
@@ -26,7 +26,7 @@ from registry.words import words
 
 log = logging.getLogger(__name__)
 
-#: Memories one being, one project or one person may keep.
+#: The usual number of memories.
 MAX_MEMORIES: Final = 5_000
 #: Parts of a score.
 RELEVANCE, RECENCY, IMPORTANCE = 0.6, 0.2, 0.2
@@ -34,19 +34,20 @@ RELEVANCE, RECENCY, IMPORTANCE = 0.6, 0.2, 0.2
 HALF_LIFE_MS: Final = 30 * DAY_MS
 #: BM25: how soon repetition saturates, and how much length counts.
 K1, B = 1.2, 0.75
-RECALL: Final = "memory.recall"
 
 
 class StoredMemories:
     """The `Memories` port over rows.
 
     Args:
-        outside: names of the skills whose output is text from outside.
+        outside: names of the tools whose output is text from outside.
+        most: memories one being, one project or one person may keep.
     """
 
-    def __init__(self, database: Database, *, outside: Iterable[str] = ()) -> None:
+    def __init__(self, database: Database, *, outside: Iterable[str] = (), most: int = MAX_MEMORIES) -> None:
         self._database = database
-        self._outside = frozenset(outside)
+        self._most = most
+        self._provenance = Provenance(outside)
 
     def recall(self, caller: Caller, lookup: Lookup) -> list[Memory] | None:
         """See `Memories`."""
@@ -73,13 +74,14 @@ class StoredMemories:
         key = call_key(caller)
         if mine := moves.of_call(connection, key):
             return Kept(mine, is_new=True)
-        untrusted = self._has_read_outside(connection, caller)
+        untrusted = self._provenance.untrusted(connection, caller, notes=False)
         moves.expire(connection, space)
         if known := moves.same(connection, space, note.content):
             moves.strengthen(connection, known, importance=note.importance, ttl_days=note.ttl_days, untrusted=untrusted)
             return Kept(known.id, is_new=False)
-        if moves.count(connection, space) >= MAX_MEMORIES and not moves.drop_lowest(connection, space, note.importance):
-            words_ = f"memory is full ({MAX_MEMORIES}), and all of it is more important than this"
+        full = moves.count(connection, space) >= self._most
+        if full and not moves.drop_lowest(connection, space, note.importance):
+            words_ = f"memory is full ({self._most}), and all of it is more important than this"
             raise SkillError("quota", words_)
         row = {
             "being_id": caller.being_id if space.namespace.startswith("being:") else None,
@@ -93,19 +95,6 @@ class StoredMemories:
             "call_key": key,
         }
         return Kept(moves.keep(connection, space, row, note.ttl_days), is_new=True)
-
-    def _has_read_outside(self, connection: Connection, caller: Caller) -> bool:
-        """Whether text from outside may be in what is kept: anything in its project can have passed it on."""
-        if caller.project_id is None or caller.kind == "person":
-            return False
-        done = (
-            select(calls.c.name, calls.c.result)
-            .join(runs, runs.c.id == calls.c.run_id)
-            .where(runs.c.project_id == caller.project_id, calls.c.status == "done")
-        )
-        if connection.execute(done.where(calls.c.name.in_(sorted(self._outside))).limit(1)).first():
-            return True
-        return any(_told_untrusted(row.result) for row in connection.execute(done.where(calls.c.name == RECALL)))
 
     def _used(self, ids: list[str]) -> None:
         try:
@@ -184,8 +173,3 @@ def _memory(row: Row[Any], score: float) -> Memory:
         untrusted=row.untrusted,
         score=score,
     )
-
-
-def _told_untrusted(entry: Any) -> bool:
-    result = entry.get("result") if isinstance(entry, dict) else None
-    return isinstance(result, dict) and result.get("untrusted") is True

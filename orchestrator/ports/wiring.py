@@ -9,17 +9,21 @@ from orchestrator.ports.agents import StoredAgents
 from orchestrator.ports.connections import StoredConnections
 from orchestrator.ports.memory import StoredMemories
 from orchestrator.ports.meter import CountingMeter
+from orchestrator.ports.notebook import notebook
 from orchestrator.ports.schedules import StoredSchedules
 from orchestrator.ports.studio import StoredStudio
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
 from registry.graph.validation import Registries
+from registry.packs import PACKS
+from registry.skills.notebook import Notebook
 from registry.skills.registry import SkillRegistry
 
 
 @dataclass(frozen=True)
 class RowPorts:
     memory: StoredMemories
+    notebook: Notebook
     connections: StoredConnections
     schedules: StoredSchedules
     meter: CountingMeter
@@ -30,6 +34,8 @@ class RowPorts:
 def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
     """The ports of this installation; nothing is opened before the first call."""
     database = get_database(settings)
+    tools = [*skills, *(tool for pack in PACKS.values() for tool in pack.tools)]
+    outside = [tool.name for tool in tools if tool.open_world]
 
     @cache
     def known() -> Registries:
@@ -39,7 +45,8 @@ def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
         return [card.name for card in load_presets(settings, known()).cards]
 
     return RowPorts(
-        memory=StoredMemories(database, outside=[skill.name for skill in skills if skill.open_world]),
+        memory=StoredMemories(database, outside=outside, most=settings.keeping.memories),
+        notebook=notebook(database, settings.keeping, outside=outside),
         connections=StoredConnections(settings, database),
         schedules=StoredSchedules(settings, database, skills),
         meter=CountingMeter(settings),

@@ -1,11 +1,13 @@
 """Tables of what outlives a project: memories, schedules with their firings, saved generators, keys and sessions.
 
-Saved agents are rows of `agents` without a project; conversations stand in `thread_tables`.
+Saved agents are rows of `agents` without a project; conversations stand in `thread_tables`, what agents
+note down for themselves in `notebook_tables`.
 """
 
 from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Table, Text, UniqueConstraint
 
 from orchestrator.store import columns
+from orchestrator.store.notebook_tables import agenda_items, agendas, pins
 from orchestrator.store.tables import metadata
 from orchestrator.store.thread_tables import thread_runs, threads, triggers
 
@@ -14,13 +16,15 @@ memories = Table(
     metadata,
     columns.key(),
     Column("owner_id", Text, nullable=False),
-    #: Whose memory it is: `being:ID`, `project:ID`, or `owner` for a person's own notes.
+    #: Whose memory it is: `being:ID`, `project:ID`, `agent:ID`, `session:THREAD/AGENT`, or `owner` for a person's own.
     Column("namespace", Text, nullable=False),
     Column("being_id", Text),
     Column("project_id", Text, ForeignKey("projects.id", ondelete="CASCADE"), index=True),
+    #: A name within the namespace: what is written under it again replaces it.
+    Column("key", Text),
     Column("kind", Text, nullable=False),
     Column("content", Text, nullable=False),
-    #: Of the content as it compares: case, blanks and forms of characters left out.
+    #: Of the content as it compares: case, blanks and forms of characters left out; with its key, where it has one.
     Column("content_hash", Text, nullable=False),
     Column("tags", columns.JsonText, nullable=False),
     #: 0 to 1.
@@ -33,10 +37,13 @@ memories = Table(
     #: Digest of run and call: a call that runs again after a crash finds its own row.
     Column("call_key", Text),
     columns.time("created_at", nullable=False),
+    #: When its text was changed last; None: never.
+    columns.time("updated_at"),
     columns.time("last_used_at"),
     columns.count("uses"),
     columns.time("expires_at"),
     UniqueConstraint("owner_id", "namespace", "content_hash"),
+    UniqueConstraint("owner_id", "namespace", "key"),
     UniqueConstraint("call_key"),
 )
 
@@ -153,12 +160,15 @@ sessions = Table(
 )
 
 __all__ = [
+    "agenda_items",
+    "agendas",
     "api_keys",
     "firings",
     "generators",
     "memories",
     "memory_words",
     "metadata",
+    "pins",
     "schedules",
     "sessions",
     "thread_runs",

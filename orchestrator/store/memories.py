@@ -1,5 +1,5 @@
-"""Moves of `memories` and `memory_words`: kept, found, used, pruned. Each works within one space: one owner's one
-namespace.
+"""Moves of `memories` and `memory_words`: kept, found, used, rewritten, pruned. Each works within one space: one
+owner's one namespace.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
 
+from orchestrator.store import sql
 from orchestrator.store.database import now_ms
 from orchestrator.store.kept import memories, memory_words
 from registry.ids import new_id
@@ -72,21 +73,68 @@ def strengthen(
 
 def keep(connection: Connection, space: Space, row: dict[str, Any], ttl_days: int | None) -> str:
     """Writes a memory with its words; returns its id."""
-    counts = Counter(words(row["content"]))
     made = row | {
         "id": new_id(),
         "owner_id": space.owner_id,
         "namespace": space.namespace,
-        "content_hash": content_hash(row["content"]),
-        "words": counts.total(),
+        "content_hash": content_hash(row["content"], row.get("key")),
+        "words": len(words(row["content"])),
         "created_at": now_ms(),
         "expires_at": None if ttl_days is None else now_ms() + ttl_days * DAY_MS,
     }
     connection.execute(insert(memories).values(made))
-    if counts:
-        rows = [{"space": space.digest, "word": w, "memory_id": made["id"], "count": n} for w, n in counts.items()]
-        connection.execute(insert(memory_words), rows)
+    _index(connection, space, made["id"], row["content"])
     return str(made["id"])
+
+
+def rewrite(connection: Connection, space: Space, known: Row[Any], content: str, *, untrusted: bool) -> None:
+    """Gives a memory another text; one that says the same already makes way for it."""
+    digest = content_hash(content, known.key)
+    twin = (space.condition, memories.c.content_hash == digest, memories.c.id != known.id)
+    connection.execute(delete(memories).where(*twin))
+    values = {"content": content, "content_hash": digest, "words": len(words(content)), "untrusted": untrusted}
+    connection.execute(update(memories).where(memories.c.id == known.id).values(updated_at=now_ms(), **values))
+    connection.execute(delete(memory_words).where(memory_words.c.memory_id == known.id))
+    _index(connection, space, known.id, content)
+
+
+def take_turns(connection: Connection, space: Space) -> None:
+    """Writers of one space who must see each other's rows go one after the other."""
+    sql.take_turns(connection, f"memories {space.digest}")
+
+
+def of_key(connection: Connection, space: Space, key: str) -> Row[Any] | None:
+    return connection.execute(select(memories).where(space.condition, memories.c.key == key)).one_or_none()
+
+
+def one(connection: Connection, space: Space, id_: str) -> Row[Any] | None:
+    """A living memory of the space."""
+    return connection.execute(select(memories).where(space.condition, memories.c.id == id_, _alive())).one_or_none()
+
+
+def latest(connection: Connection, space: Space, limit: int) -> list[Row[Any]]:
+    """Living memories, the newest or latest changed first."""
+    changed = func.coalesce(memories.c.updated_at, memories.c.created_at)
+    query = select(memories).where(space.condition, _alive()).order_by(changed.desc(), memories.c.id.desc())
+    return list(connection.execute(query.limit(limit)))
+
+
+def forget(connection: Connection, space: Space, id_: str) -> None:
+    connection.execute(delete(memories).where(space.condition, memories.c.id == id_))
+
+
+def any_untrusted(connection: Connection, space: Space) -> bool:
+    """Whether text from outside may be in one of them."""
+    return (
+        connection.execute(select(memories.c.id).where(space.condition, memories.c.untrusted).limit(1)).first()
+        is not None
+    )
+
+
+def _index(connection: Connection, space: Space, memory_id: str, content: str) -> None:
+    if counts := Counter(words(content)):
+        rows = [{"space": space.digest, "word": w, "memory_id": memory_id, "count": n} for w, n in counts.items()]
+        connection.execute(insert(memory_words), rows)
 
 
 def expire(connection: Connection, space: Space) -> None:
@@ -143,8 +191,10 @@ def use(connection: Connection, ids: Sequence[str]) -> None:
     connection.execute(used.values(last_used_at=now_ms(), uses=memories.c.uses + 1))
 
 
-def content_hash(content: str) -> str:
-    return hashlib.sha256(comparable(content).encode()).hexdigest()
+def content_hash(content: str, key: str | None = None) -> str:
+    """What two memories that say the same share; those with a key are alike only under the same."""
+    named = "" if key is None else f"{key}\0"
+    return hashlib.sha256(f"{named}{comparable(content)}".encode()).hexdigest()
 
 
 def _alive() -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Table, text
 
 
 def insert_or_ignore(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
@@ -24,6 +24,13 @@ def upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]],
     changed = {name: statement.excluded[name] for name in [*rows[0], *extra] if name not in keys}
     statement = statement.on_conflict_do_update(index_elements=keys, set_=changed)
     connection.execute(statement, rows)
+
+
+def take_turns(connection: Connection, what: str) -> None:
+    """Until this transaction ends no other that names the same goes on from here. For rules about rows that are not
+    there yet, which no lock of a row can keep; on SQLite every write transaction is alone anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))"), {"what": what})
 
 
 def _insert(connection: Connection, table: Table) -> Any:

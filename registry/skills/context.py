@@ -16,6 +16,7 @@ from registry.graph.targets import AgentCard
 from registry.permissions import Policy
 from registry.skills.metering import Meter
 from registry.skills.network import Network
+from registry.skills.notebook import Notebook
 from registry.skills.pages import Web
 from registry.skills.ports import Agents, Images, Llm, Memories, Schedules, Studio
 
@@ -327,6 +328,7 @@ class SkillContext:
     sandbox: Sandbox | None = None
     signals: Signals | None = None
     memory: Memories | None = None
+    notebook: Notebook | None = None
     schedules: Schedules | None = None
     studio: Studio | None = None
     agents: Agents | None = None

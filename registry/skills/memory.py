@@ -6,11 +6,10 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from registry.base import Model
-from registry.errors import Detail, SkillError
 from registry.skills.context import SkillContext
 from registry.skills.moments import Moment
 from registry.skills.ports import Lookup, Note
-from registry.skills.secrets import looks_secret
+from registry.skills.secrets import refuse_secrets
 from registry.skills.skill import Skill, skill
 from registry.text import not_blank, one_line, storable
 from registry.times import epoch_ms, iso
@@ -121,10 +120,8 @@ def store(given: Remember, context: SkillContext) -> Remembered:
     in words that will be looked for. The same text again gives `duplicateOf` and makes no second memory. A being has
     room for 5,000; the least important makes way for what matters more. Texts that look like a key, a token or a
     password are refused. Memories cannot be changed or deleted from here."""
-    for field, text in (("content", given.content), *((f"tags[{n}]", tag) for n, tag in enumerate(given.tags))):
-        if looks_secret(text):
-            words = "looks like a key, a token or a password; keep no secrets in memory"
-            raise SkillError("invalid_input", f"{field}: {words}", details=[Detail(field, words)])
+    tags = [(f"tags[{n}]", tag) for n, tag in enumerate(given.tags)]
+    refuse_secrets([("content", given.content), *tags], where="memory")
     note = Note(
         content=given.content,
         kind=given.kind,

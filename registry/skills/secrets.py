@@ -7,7 +7,10 @@ one. It lets ordinary prose, file digests and ids pass; it is a help against car
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final
+
+from registry.errors import Detail, SkillError
 
 _FORMS: Final = re.compile(
     r"""
@@ -45,6 +48,21 @@ def looks_secret(text: str) -> bool:
     if any(_not_prose(match["value"]) for match in _NAMED.finditer(text)):
         return True
     return any(_by_chance(match[0]) for match in _LONG.finditer(text))
+
+
+def refuse_secrets(texts: Iterable[tuple[str, str | None]], *, where: str) -> None:
+    """Judges texts, each with the field it stands in, that are to be kept.
+
+    Args:
+        where: in what they would be kept.
+
+    Raises:
+        SkillError: `invalid_input`, naming the first field that seems to hold a secret.
+    """
+    for field, text in texts:
+        if text is not None and looks_secret(text):
+            words = f"looks like a key, a token or a password; keep no secrets in {where}"
+            raise SkillError("invalid_input", f"{field}: {words}", details=[Detail(field, words)])
 
 
 def _not_prose(value: str) -> bool:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from registry.base import Json
+from registry.fencing import tagged
 from registry.graph.model import Generate
 from registry.jsontext import compact
 from workers.engine import hooks, thinking
 from workers.engine.session import Session
 from workers.models import tokens
-from workers.models.messages import tagged
 from workers.models.model import ModelFault, Request, Situation
 
 KIND: Final = "compaction"

@@ -108,7 +108,10 @@ def _outside(session: Session, entry: dict[str, Json]) -> bool:
     """Whether others wrote it: a page, a mail, an API, and their errors quote them too."""
     skill = session.tools.registry.find(entry["name"])
     value = entry["result"]
-    told = isinstance(value, dict) and value.get("untrusted") is True
+    told = any(
+        isinstance(one, dict) and one.get("untrusted") is True
+        for one in (value if isinstance(value, list) else [value])
+    )
     return told or (skill is not None and skill.open_world and not entry.get("denied"))
 
 

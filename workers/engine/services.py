@@ -15,6 +15,7 @@ from registry.playbooks import Playbook
 from registry.skills.context import Sandbox, Signals, Workspace
 from registry.skills.metering import Meter
 from registry.skills.network import Network
+from registry.skills.notebook import Notebook
 from registry.skills.pages import Web
 from registry.skills.ports import Agents, Memories, Schedules, Studio
 from registry.skills.registry import SkillRegistry
@@ -64,6 +65,7 @@ class Services:
     sandbox: Callable[[RunRecord], Sandbox | None] = _nothing
     signals: Callable[[RunRecord], Signals | None] = _nothing
     memory: Memories | None = None
+    notebook: Notebook | None = None
     schedules: Schedules | None = None
     studio: Studio | None = None
     agents: Agents | None = None
@@ -98,6 +100,7 @@ class Services:
             "sandbox": self.sandbox(run),
             "signals": self.signals(run),
             "memory": self.memory,
+            "notebook": self.notebook,
             "schedules": self.schedules,
             "studio": self.studio,
             "agents": self.agents,

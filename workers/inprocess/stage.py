@@ -9,7 +9,9 @@ from sqlalchemy import select
 from orchestrator.notify import Silence
 from orchestrator.ports.agents import StoredAgents
 from orchestrator.ports.documents import StoredDocuments
+from orchestrator.ports.notebook import notebook
 from orchestrator.records import Event, RunRecord
+from orchestrator.sections import Keeping
 from orchestrator.settings import Limits
 from orchestrator.store import agents as moves
 from orchestrator.store import beginnings, events, signals
@@ -56,6 +58,7 @@ def stage(
 ) -> "Stage":
     """Everything one run needs, before it begins."""
     database, model = MemoryDatabase(), ScriptedModel(script.model)
+    outside = [tool.name for pack in packs.values() for tool in pack.tools if tool.open_world]
     agents = {str(definition.get("id", "")): definition, **script.agents}
     services = Services(
         catalogue=SkillRegistry(),
@@ -64,6 +67,7 @@ def stage(
         model=lambda _run: model,
         limits=limits,
         sandbox=lambda _run: WhenNeeded(),
+        notebook=notebook(database, Keeping(), outside=outside),
         extra_tools=[stub(name, spec) for name, spec in script.tools.items()],
         documents=lambda _run: documents,
         kept_documents=StoredDocuments(database),

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.models.messages import tagged, to_api, wire_id, wire_name
+from registry.fencing import tagged
+from workers.models.messages import to_api, wire_id, wire_name
 
 
 def test_each_kind_of_row_has_its_place():

@@ -229,7 +229,7 @@ def test_what_is_past_its_time_is_not_found_and_goes(database: Database) -> None
 def test_the_least_important_makes_way_and_what_matters_stays(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(port, "MAX_MEMORIES", 3)
+    monkeypatch.setitem(port.StoredMemories.__init__.__kwdefaults__, "most", 3)
     for number, importance in enumerate([0.9, 0.2, 0.6]):
         keep(database, f"note {number}", importance=importance)
 

@@ -509,6 +509,7 @@ def upgrade() -> None:
         sa.Column("namespace", sa.Text(), nullable=False),
         sa.Column("being_id", sa.Text(), nullable=True),
         sa.Column("project_id", sa.Text(), nullable=True),
+        sa.Column("key", sa.Text(), nullable=True),
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("content", sa.Text(), nullable=False),
         sa.Column("content_hash", sa.Text(), nullable=False),
@@ -519,6 +520,7 @@ def upgrade() -> None:
         sa.Column("source_task_id", sa.Text(), nullable=True),
         sa.Column("call_key", sa.Text(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=True),
         sa.Column("last_used_at", sa.BigInteger(), nullable=True),
         sa.Column("uses", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("expires_at", sa.BigInteger(), nullable=True),
@@ -530,6 +532,7 @@ def upgrade() -> None:
         sa.UniqueConstraint(
             "owner_id", "namespace", "content_hash", name=op.f("uq_memories_owner_id_namespace_content_hash")
         ),
+        sa.UniqueConstraint("owner_id", "namespace", "key", name=op.f("uq_memories_owner_id_namespace_key")),
     )
     with op.batch_alter_table("memories", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_memories_project_id"), ["project_id"], unique=False)
@@ -547,6 +550,60 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("memory_words", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_memory_words_memory_id"), ["memory_id"], unique=False)
+    op.create_table(
+        "agendas",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.Text(), nullable=False),
+        sa.Column("space", sa.Text(), nullable=False),
+        sa.Column("project_id", sa.Text(), nullable=True),
+        sa.Column("agent_id", sa.Text(), nullable=True),
+        sa.Column("overview", sa.Text(), nullable=False),
+        sa.Column("untrusted", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("call_key", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_agendas_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_agendas")),
+        sa.UniqueConstraint("owner_id", "space", name=op.f("uq_agendas_owner_id_space")),
+    )
+    with op.batch_alter_table("agendas", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_agendas_project_id"), ["project_id"], unique=False)
+
+    op.create_table(
+        "agenda_items",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("agenda_id", sa.Text(), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("description", sa.Text(), nullable=False),
+        sa.Column("role", sa.Text(), nullable=True),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("result_note", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["agenda_id"], ["agendas.id"], name=op.f("fk_agenda_items_agenda_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_agenda_items")),
+        sa.UniqueConstraint("agenda_id", "position", name=op.f("uq_agenda_items_agenda_id_position")),
+    )
+    op.create_table(
+        "pins",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.Text(), nullable=False),
+        sa.Column("namespace", sa.Text(), nullable=False),
+        sa.Column("project_id", sa.Text(), nullable=True),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("untrusted", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_pins_project_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_pins")),
+        sa.UniqueConstraint("owner_id", "namespace", "key", name=op.f("uq_pins_owner_id_namespace_key")),
+    )
+    with op.batch_alter_table("pins", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_pins_project_id"), ["project_id"], unique=False)
 
     op.create_table(
         "threads",
@@ -611,6 +668,9 @@ def downgrade() -> None:
 
     op.drop_table("thread_runs")
     op.drop_table("threads")
+    op.drop_table("pins")
+    op.drop_table("agenda_items")
+    op.drop_table("agendas")
     op.drop_table("memory_words")
     op.drop_table("memories")
     op.drop_table("firings")

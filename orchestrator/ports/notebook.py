@@ -1,0 +1,24 @@
+"""The notebook over rows, made together: on a worker, on the command line, in a run in memory."""
+
+from collections.abc import Iterable
+
+from orchestrator.ports.agendas import StoredAgendas
+from orchestrator.ports.pins import StoredPins
+from orchestrator.ports.provenance import Provenance
+from orchestrator.ports.records import StoredRecords
+from orchestrator.sections import Keeping
+from orchestrator.store.database import Database
+from registry.skills.notebook import Notebook
+
+
+def notebook(database: Database, keeping: Keeping, *, outside: Iterable[str] = ()) -> Notebook:
+    """
+    Args:
+        outside: names of the tools whose output is text from outside.
+    """
+    provenance = Provenance(outside)
+    return Notebook(
+        agendas=StoredAgendas(database, provenance),
+        records=StoredRecords(database, provenance, most=keeping.memories, session_days=keeping.session_days),
+        pins=StoredPins(database, provenance),
+    )
