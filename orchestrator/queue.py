@@ -60,6 +60,9 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "task_send_sent_event": False,
         "worker_eta_task_limit": 100,
         "worker_cancel_long_running_tasks_on_connection_loss": False,
+        # It protects messages acknowledged late, and ours are not. A thread of the pool restores the count, and waits
+        # for the answer on the socket the main thread waits on: after RabbitMQ restarted both did so for ever.
+        "worker_enable_prefetch_count_reduction": False,
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
         "broker_pool_acquire_timeout": 10,

@@ -15,6 +15,7 @@ from celery.signals import worker_shutting_down
 
 from orchestrator.clock import Clock
 from orchestrator.queue import QUEUE
+from workers import allocator
 from workers.consumer import Ears
 from workers.runtime import Runtime, runtime
 
@@ -58,6 +59,7 @@ class Clockwork(bootsteps.StartStopStep):
 
     def start(self, parent: Any) -> None:
         threads = "thread" in type(parent.pool).__module__
+        allocator.share_arenas()
         # With processes the children carry the runs; this process only ticks.
         mine = runtime(parent.concurrency if threads else 0, shared=threads)
         mine.retire = lambda reason: self._retire(mine, reason)

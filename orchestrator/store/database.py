@@ -35,6 +35,10 @@ T = TypeVar("T")
 SQLITE_BUSY_S = 10
 #: Connections a process holds at most; none is held during a model or tool call.
 POOL_SIZE = 10
+#: The same of a SQLite file, where one writes at a time: each keeps pages and prepared statements of its own.
+SQLITE_POOL_SIZE = 6
+#: KiB of pages such a connection keeps; the system keeps the file's pages as well.
+SQLITE_CACHE_KIB = 512
 #: Seconds a connection may lie idle before it is tried out at its next use.
 IDLE_S = 1.0
 RETRIES = 6
@@ -158,7 +162,7 @@ class Database:
     def _create(self) -> Engine:
         if self.sqlite:
             Path(self.url.database or "").parent.mkdir(parents=True, exist_ok=True)
-            return sqlite_engine(self.url, pool_size=POOL_SIZE, max_overflow=0)
+            return sqlite_engine(self.url, pool_size=SQLITE_POOL_SIZE, max_overflow=0, pool_use_lifo=True)
         return _postgres_engine(self.url, self._idle_ms)
 
 
@@ -243,6 +247,7 @@ def sqlite_engine(url: URL, **pool: Any) -> Engine:
         cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute("PRAGMA synchronous=FULL")
         cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.execute(f"PRAGMA cache_size=-{SQLITE_CACHE_KIB}")
         cursor.close()
 
     @event.listens_for(engine, "begin")
