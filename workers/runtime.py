@@ -246,6 +246,7 @@ def services(settings: Settings) -> Services:
         meter=ports.meter,
         painter=PlainPainter(settings, net),
         studio=ports.studio,
+        threads=ports.threads,
         agents=ports.agents,
         documents=lambda run: playbooks(settings, _folder(settings, run)),
         kept_documents=StoredDocuments(database),

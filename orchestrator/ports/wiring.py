@@ -12,6 +12,7 @@ from orchestrator.ports.meter import CountingMeter
 from orchestrator.ports.notebook import notebook
 from orchestrator.ports.schedules import StoredSchedules
 from orchestrator.ports.studio import StoredStudio
+from orchestrator.ports.threads import StoredThreads
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
 from registry.graph.validation import Registries
@@ -29,6 +30,7 @@ class RowPorts:
     meter: CountingMeter
     studio: StoredStudio
     agents: StoredAgents
+    threads: StoredThreads
 
 
 def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
@@ -51,5 +53,6 @@ def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
         schedules=StoredSchedules(settings, database, skills),
         meter=CountingMeter(settings),
         studio=StoredStudio(database, skills),
+        threads=StoredThreads(database),
         agents=StoredAgents(database, known, preset_names),
     )

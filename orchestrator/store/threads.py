@@ -5,18 +5,18 @@ project has no tasks, is in no list, and ends only when the thread is deleted. L
 thread, so that nothing about a thread is decided without the lock every end, park and cancel in it takes first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, exists, func, insert, select, union, update
 
 from orchestrator.records import Event
 from orchestrator.store import agents as agents_moves
 from orchestrator.store import definitions, events
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import agents, projects, runs
-from orchestrator.store.thread_tables import threads, triggers
+from orchestrator.store.thread_tables import thread_runs, threads, triggers
 from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import Refused
@@ -184,6 +184,25 @@ def get(connection: Connection, thread_id: str) -> Row[Any]:
     if found is None:
         raise Refused(f"there is no thread {thread_id}", code="unknown_thread")
     return found
+
+
+def preset_of(connection: Connection, thread_id: str) -> tuple[str, str] | None:
+    """The preset that speaks in a thread, and the digest of what the thread knows of it; None: somebody else does."""
+    query = select(threads.c.agent_id, threads.c.definition_digest).where(threads.c.id == thread_id)
+    found = connection.execute(query.where(threads.c.definition_digest.is_not(None))).one_or_none()
+    return None if found is None else (found.agent_id, found.definition_digest)
+
+
+def scheduled(connection: Connection, thread_ids: Sequence[str]) -> frozenset[str]:
+    """Those of these threads that schedules talk in: made for one, or with something from one that waits or ran."""
+    made = select(threads.c.id).where(threads.c.id.in_(thread_ids), threads.c.kind == "schedule")
+    ran = select(thread_runs.c.thread_id).where(
+        thread_runs.c.thread_id.in_(thread_ids), thread_runs.c.origin == "schedule"
+    )
+    waits = select(triggers.c.thread_id).where(
+        triggers.c.thread_id.in_(thread_ids), triggers.c.schedule_id.is_not(None)
+    )
+    return frozenset(connection.execute(union(made, ran, waits)).scalars())
 
 
 def speaks_in(connection: Connection, owner_id: str, agent_id: str) -> str | None:

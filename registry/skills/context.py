@@ -18,7 +18,7 @@ from registry.skills.metering import Meter
 from registry.skills.network import Network
 from registry.skills.notebook import Notebook
 from registry.skills.pages import Web
-from registry.skills.ports import Agents, Images, Llm, Memories, Schedules, Studio
+from registry.skills.ports import Agents, Images, Llm, Memories, Schedules, Studio, Threads
 
 if TYPE_CHECKING:  # their models are built at import, and only few calls need them
     from registry.agents import AgentDefinition
@@ -331,6 +331,7 @@ class SkillContext:
     notebook: Notebook | None = None
     schedules: Schedules | None = None
     studio: Studio | None = None
+    threads: Threads | None = None
     agents: Agents | None = None
     llm: Llm | None = None
     images: Images | None = None

@@ -174,6 +174,14 @@ class Agents(Protocol):
         ...
 
 
+class Threads(Protocol):
+    """The owner's conversations."""
+
+    def rows(self, caller: "Caller") -> list[dict[str, Json]]:
+        """What was active last first: {id, title, kind, agentId, agentName, current, hasSchedule}."""
+        ...
+
+
 @dataclass(frozen=True)
 class Ask:
     """One question to a language model, without tools."""

@@ -6,7 +6,7 @@ the earlier one in. It is written before the model is asked again, so that a cra
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from registry.base import Json
 from registry.fencing import tagged
@@ -18,6 +18,8 @@ from workers.models import tokens
 from workers.models.model import ModelFault, Request, Situation
 
 KIND: Final = "compaction"
+#: Why it is summed up: it comes near the end of the context, or a person wants it.
+Reason = Literal["threshold", "manual"]
 #: Where the memo keeps the estimate at which the last attempt failed, and how far the history has to outgrow it.
 FAILED: Final = "compactionFailed"
 GROWN: Final = 1.1
@@ -81,8 +83,11 @@ def due(session: Session, seen: View, request: Request) -> bool:
     return estimate >= max(threshold, GROWN * float(session.memo.get(FAILED, 0)))
 
 
-def sum_up(session: Session, node: Generate, key: str, seen: View, request: Request) -> bool:
-    """Sums up what the request would send, but for its newest share; False when it stays as it is.
+def sum_up(
+    session: Session, node: Generate, key: str, seen: View, request: Request, *, reason: Reason = "threshold"
+) -> bool:
+    """Sums up what the request would send, but for its newest share; False when it stays as it is. By hand nothing is
+    protected, and it does not matter whether it is worth it.
 
     No call of the history is open. The run goes on without a summary where a hook or the model does not give one.
 
@@ -91,14 +96,14 @@ def sum_up(session: Session, node: Generate, key: str, seen: View, request: Requ
         LeaseStale: the run is not this worker's any more.
         RunFailure: `budget_exceeded`, `model_call_blocked`.
     """
-    assert session.agent.compaction is not None
-    covered = _covered(seen.messages, session.agent.compaction.protect_recent_ratio)
+    settings = session.agent.compaction
+    covered = _covered(seen.messages, settings.protect_recent_ratio if settings and reason == "threshold" else 0)
     gone = sum(map(tokens.of_message, seen.messages[:covered]))
     before = tokens.of_request(request)
-    if gone < WORTH * before:
+    if covered == 0 or (reason == "threshold" and gone < WORTH * before):
         return False
-    facts: dict[str, Json] = {"reason": "threshold", "coveredFrom": 1, "coveredUntil": seen.places[covered - 1]}
-    if hooks.fire(session, "PreCompact", "threshold", **facts, tokensBefore=before).block is not None:
+    facts: dict[str, Json] = {"reason": reason, "coveredFrom": 1, "coveredUntil": seen.places[covered - 1]}
+    if hooks.fire(session, "PreCompact", reason, **facts, tokensBefore=before).block is not None:
         return False
     text, fault = _summary(session, node, seen, covered, request)
     if fault is not None:
@@ -111,7 +116,7 @@ def sum_up(session: Session, node: Generate, key: str, seen: View, request: Requ
     session.append({"role": "assistant", "content": text, "kind": KIND, **facts, "stats": stats}, history=key)
     session.emit("compaction.completed", **facts, tokensBefore=before, tokensAfter=after)
     session.save()
-    hooks.fire(session, "PostCompact", "threshold", **facts, tokensBefore=before, tokensAfter=after)
+    hooks.fire(session, "PostCompact", reason, **facts, tokensBefore=before, tokensAfter=after)
     return True
 
 

@@ -133,7 +133,7 @@ class Roster(Sequence[Colleague]):
                 continue
             d = target.definition
             packs = tuple(name for name, on in (d.get("packs") or {}).items() if on not in (False, None))
-            faults = partial(services.check_definition, d)
+            faults = partial(services.check_definition, d, self._record)
             found.append(Colleague(target, d.get("role"), packs, tuple(d.get("skills") or ()), faults))
         return found
 

@@ -80,6 +80,9 @@ def _walk(session: Session) -> None:
         question = budget.answered(session)
         if question is not None and not _continue(session, question):
             return
+        if session.record.kind == "compact":
+            _compact(session)
+            return
         while _step(session):
             if session.stopped.is_set():
                 return
@@ -104,14 +107,15 @@ def _begin(session: Session) -> None:
     session.begun = True
     documents.begin(session)
     hooks.session_start(session, "startup")
-    if session.record.kind == "thread":  # what an earlier run had queued and not begun was its own plan
+    if session.record.thread_id is not None and not session.is_child:
+        # What an earlier run of the thread had queued and not begun was its own plan.
         for key in mapping.QUEUES:
             session.remove(key)
     carried = dict(session.state)
     try:
         only_input = Slots(input=session.input)
         # An item begins with its map's state as that stands; what the map used up does not come back.
-        begins = {} if session.record.kind == "item" else session.agent.state.initial
+        begins = {} if session.record.kind in ("item", "compact") else session.agent.state.initial
         initial = {key: evaluate_value(value, only_input) for key, value in begins.items()}
     except ExpressionError as error:
         raise RunFailure(error.code, error.message) from None
@@ -163,6 +167,21 @@ def _step(session: Session) -> bool:
         ending.complete(session, outcome.output)
         return False
     return _leave(session, node_id, node, outcome)
+
+
+def _compact(session: Session) -> None:
+    """A run that only sums its thread up, with the first model node of whoever speaks there."""
+    node_id = next((key for key, node in session.graph.nodes.items() if isinstance(node, Generate)), None)
+    if node_id is None:
+        raise RunFailure("agent_invalid", f"{session.agent.id} asks no model, so that nobody can sum its thread up")
+    with session.node(node_id):
+        node = session.graph.nodes[node_id]
+        assert isinstance(node, Generate)
+        outcome = generate.compact(session, node)
+    if isinstance(outcome, Parked):
+        _park(session, outcome)
+    else:
+        ending.complete(session, session.output)
 
 
 def _complete(session: Session, node: Any) -> None:

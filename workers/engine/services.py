@@ -17,7 +17,7 @@ from registry.skills.metering import Meter
 from registry.skills.network import Network
 from registry.skills.notebook import Notebook
 from registry.skills.pages import Web
-from registry.skills.ports import Agents, Memories, Schedules, Studio
+from registry.skills.ports import Agents, Memories, Schedules, Studio, Threads
 from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Skill
 from workers.engine.targets import Target
@@ -68,6 +68,7 @@ class Services:
     notebook: Notebook | None = None
     schedules: Schedules | None = None
     studio: Studio | None = None
+    threads: Threads | None = None
     agents: Agents | None = None
     #: Who makes pictures, and what they cost at most.
     painter: Painter | None = None
@@ -103,6 +104,7 @@ class Services:
             "notebook": self.notebook,
             "schedules": self.schedules,
             "studio": self.studio,
+            "threads": self.threads,
             "agents": self.agents,
             "net": self.net,
             "web": self.web,

@@ -10,6 +10,7 @@ from orchestrator.notify import Silence
 from orchestrator.ports.agents import StoredAgents
 from orchestrator.ports.documents import StoredDocuments
 from orchestrator.ports.notebook import notebook
+from orchestrator.ports.threads import StoredThreads
 from orchestrator.records import Event, RunRecord
 from orchestrator.sections import Keeping
 from orchestrator.settings import Limits
@@ -73,6 +74,7 @@ def stage(
         kept_documents=StoredDocuments(database),
         check_definition=lambda definition, _run: _errors(definition),
         agents=StoredAgents(database, lambda: _known(packs, script, limits, documents), lambda: _names(agents)),
+        threads=StoredThreads(database),
         targets=lambda run: [*(_target(id_, body) for id_, body in agents.items()), *_made(database, run)],
         now_ms=database.now_ms,
     )

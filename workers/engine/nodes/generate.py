@@ -77,6 +77,20 @@ def close(session: Session, node: Generate) -> dict[str, Json] | None:
     return body if not reply.calls and reply.text.strip() else None
 
 
+def compact(session: Session, node: Generate) -> Outcome:
+    """Sums up all that a node would send, because a person wants it; the run does nothing else."""
+    key = expressions.compile(node.messages).state_key or "messages"
+    history = _history(session, key)
+    _refuse_open_calls(session, history)
+    seen, request = _request(session, node, key, closing=False)
+    try:
+        done = compaction.sum_up(session, node, key, seen, request, reason="manual")
+    except Held as held:
+        return Parked(held.park)
+    session.output, session.output_ref = {"summedUp": done, "messages": len(seen.messages)}, None
+    return Done()
+
+
 def _history(session: Session, key: str) -> list[dict[str, Json]]:
     found: list[dict[str, Json]] = session.state.get(key, [])
     if not are_messages(found):
