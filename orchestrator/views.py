@@ -54,7 +54,7 @@ def project_list(
     status: str | None = None,
     limit: int = 50,
     after: tuple[int, str] | None = None,
-) -> list[Json]:
+) -> list[dict[str, Json]]:
     """The owner's projects, newest first: {id, title, status, tasks, endedTasks, costUsd, createdAt, endedAt}.
 
     Args:
@@ -82,7 +82,7 @@ def signal_list(
     status: str | None = "open",
     limit: int = 50,
     after: tuple[int, str] | None = None,
-) -> list[Json]:
+) -> list[dict[str, Json]]:
     """The owner's signals with exactly what would run, the longest waiting first.
 
     Args:

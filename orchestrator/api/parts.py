@@ -67,6 +67,12 @@ def cursor_of(*place: int | str) -> str:
     return base64.urlsafe_b64encode(json.dumps(place, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
+def page_of(found: list[dict[str, Json]], limit: int) -> dict[str, Json]:
+    """A page of rows that are listed by `createdAt` and id."""
+    last = found[-1] if len(found) == limit else None
+    return {"items": found, "next": last and cursor_of(last["createdAt"], last["id"])}
+
+
 def place_of(cursor: str | None, *kinds: type) -> Any:
     """The place as a tuple; None: from the start.
 

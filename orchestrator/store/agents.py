@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, literal, or_, select, tuple_, update
 
 from orchestrator.store import definitions as definitions_moves
 from orchestrator.store.database import now_ms
@@ -58,6 +58,18 @@ def all_saved(connection: Connection, owner_id: str) -> list[AgentDefinition]:
         .order_by(agents.c.created_at, agents.c.key)
     )
     return [AgentDefinition.model_validate(body) for body in connection.execute(query).scalars()]
+
+
+def page(connection: Connection, owner_id: str, limit: int, after: tuple[int, str] | None) -> list[Row[Any]]:
+    """The same with their definitions, a page at a time: those made after a moment and id."""
+    query = (
+        select(agents, definitions.c.body)
+        .join(definitions, definitions.c.digest == agents.c.definition_digest)
+        .where(_saved(owner_id), agents.c.creator_key.is_(None))
+    )
+    if after is not None:
+        query = query.where(tuple_(agents.c.created_at, agents.c.key) > tuple_(literal(after[0]), literal(after[1])))
+    return list(connection.execute(query.order_by(agents.c.created_at, agents.c.key).limit(limit)))
 
 
 def of_call(connection: Connection, call_key: str | None) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select
+from sqlalchemy import Connection, Row, delete, func, insert, literal, select, tuple_
 
 from orchestrator.store.database import now_ms
 from orchestrator.store.kept import generators
@@ -24,6 +24,26 @@ def count(connection: Connection, owner_id: str) -> int:
 def by_name(connection: Connection, owner_id: str, name_key: str) -> Row[Any] | None:
     query = select(generators).where(generators.c.owner_id == owner_id, generators.c.name_key == name_key)
     return connection.execute(query).one_or_none()
+
+
+def page(connection: Connection, owner_id: str, limit: int, after: tuple[int, str] | None) -> list[Row[Any]]:
+    """The owner's, the eldest first: those made after a moment and id."""
+    query = select(generators).where(generators.c.owner_id == owner_id)
+    if after is not None:
+        place = tuple_(literal(after[0]), literal(after[1]))
+        query = query.where(tuple_(generators.c.created_at, generators.c.id) > place)
+    return list(connection.execute(query.order_by(generators.c.created_at, generators.c.id).limit(limit)))
+
+
+def row(connection: Connection, owner_id: str, generator_id: str) -> Row[Any]:
+    mine = select(generators).where(generators.c.owner_id == owner_id, generators.c.id == generator_id)
+    return connection.execute(mine).one()
+
+
+def remove(connection: Connection, owner_id: str, generator_id: str) -> bool:
+    """False when there was none."""
+    mine = (generators.c.owner_id == owner_id) & (generators.c.id == generator_id)
+    return connection.execute(delete(generators).where(mine)).rowcount == 1
 
 
 def create(connection: Connection, row: Mapping[str, Any]) -> None:

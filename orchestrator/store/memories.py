@@ -4,11 +4,11 @@ owner's one namespace.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, delete, func, insert, literal, or_, select, tuple_, update
 
 from orchestrator.store import sql
 from orchestrator.store.database import now_ms
@@ -189,6 +189,26 @@ def use(connection: Connection, ids: Sequence[str]) -> None:
     """Notes that memories were recalled: all of them in one statement."""
     used = update(memories).where(memories.c.id.in_(sorted(ids)))
     connection.execute(used.values(last_used_at=now_ms(), uses=memories.c.uses + 1))
+
+
+def page(
+    connection: Connection, owner_id: str, only: Mapping[str, str], limit: int, after: tuple[int, str] | None
+) -> list[Row[Any]]:
+    """An owner's living memories of every namespace, the eldest first: those made after a moment and id."""
+    query = select(memories).where(memories.c.owner_id == owner_id, _alive(), *_only(only))
+    if after is not None:
+        place = tuple_(literal(after[0]), literal(after[1]))
+        query = query.where(tuple_(memories.c.created_at, memories.c.id) > place)
+    return list(connection.execute(query.order_by(memories.c.created_at, memories.c.id).limit(limit)))
+
+
+def forget_all(connection: Connection, owner_id: str, only: Mapping[str, str]) -> int:
+    """Deletes an owner's memories that have these columns, all without any; returns how many."""
+    return connection.execute(delete(memories).where(memories.c.owner_id == owner_id, *_only(only))).rowcount
+
+
+def _only(columns: Mapping[str, str]) -> list[Any]:
+    return [memories.c[name] == value for name, value in columns.items()]
 
 
 def content_hash(content: str, key: str | None = None) -> str:

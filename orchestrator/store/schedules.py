@@ -7,7 +7,7 @@ once.
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, literal, select, tuple_, update
 
 from orchestrator.store.database import now_ms
 from orchestrator.store.kept import firings, schedules
@@ -26,6 +26,31 @@ def active(connection: Connection, owner_id: str) -> int:
     """How many an owner has that will run again."""
     mine = select(func.count()).where(schedules.c.owner_id == owner_id, schedules.c.status == "active")
     return int(connection.execute(mine).scalar_one())
+
+
+def page(connection: Connection, owner_id: str, limit: int, after: tuple[int, str] | None) -> list[Row[Any]]:
+    """The owner's, the eldest first: those made after a moment and id."""
+    query = select(schedules).where(schedules.c.owner_id == owner_id)
+    if after is not None:
+        place = tuple_(literal(after[0]), literal(after[1]))
+        query = query.where(tuple_(schedules.c.created_at, schedules.c.id) > place)
+    return list(connection.execute(query.order_by(schedules.c.created_at, schedules.c.id).limit(limit)))
+
+
+def get(connection: Connection, owner_id: str, schedule_id: str) -> Row[Any] | None:
+    """One of the owner's, with the present time of the database."""
+    mine = (schedules.c.owner_id == owner_id) & (schedules.c.id == schedule_id)
+    return connection.execute(select(schedules, now_ms().label("now")).where(mine)).one_or_none()
+
+
+def change(connection: Connection, schedule_id: str, values: Mapping[str, Any]) -> None:
+    connection.execute(update(schedules).where(schedules.c.id == schedule_id).values(dict(values)))
+
+
+def remove(connection: Connection, owner_id: str, schedule_id: str) -> bool:
+    """False when there was none."""
+    mine = (schedules.c.owner_id == owner_id) & (schedules.c.id == schedule_id)
+    return connection.execute(delete(schedules).where(mine)).rowcount == 1
 
 
 def create(connection: Connection, row: Mapping[str, Any]) -> None:

@@ -114,8 +114,8 @@ def create(given: CreateSchedule, context: SkillContext) -> CreatedSchedule:
     if context.schedules is None:
         return CreatedSchedule(wired=False, note=NOT_WIRED)
     now = context.now_ms()
-    schedule = _schedule(given, given.timezone or context.schedules.timezone, now)
-    for field, words in _faults(schedule, now):
+    schedule = schedule_of(given, given.timezone or context.schedules.timezone, now)
+    for field, words in faults(schedule, now):
         raise SkillError("invalid_input", f"{field}: {words}", details=[Detail(field, words)])
     schedule_id = context.schedules.create(context.caller, schedule, allowed=context.allowed)
     moments = islice(schedule.times(now), min(3, given.max_runs or 3))
@@ -128,7 +128,13 @@ def create(given: CreateSchedule, context: SkillContext) -> CreatedSchedule:
     )
 
 
-def _schedule(given: CreateSchedule, timezone: str, now: int) -> Schedule:
+def schedule_of(given: CreateSchedule, timezone: str, now: int) -> Schedule:
+    """The schedule that an input means.
+
+    Args:
+        timezone: IANA name, where the input names none.
+        now: epoch milliseconds.
+    """
     if given.at is not None:
         kind, spec = "at", str(epoch_ms(given.at))
     elif given.every_minutes is not None:
@@ -148,7 +154,7 @@ def _schedule(given: CreateSchedule, timezone: str, now: int) -> Schedule:
     )
 
 
-def _faults(schedule: Schedule, now: int) -> Iterator[tuple[str, str]]:
+def faults(schedule: Schedule, now: int, least_minutes: int = LEAST_MINUTES) -> Iterator[tuple[str, str]]:
     """(field, what is wrong with it)"""
     if schedule.kind == "at":
         if int(schedule.spec) < now + SOONEST_MS:
@@ -163,10 +169,10 @@ def _faults(schedule: Schedule, now: int) -> Iterator[tuple[str, str]]:
     if schedule.next_time(now) is None:
         yield field, "never comes due between startAt and endAt"
     gap = least_gap(schedule, now, LOOKED_AT)
-    if gap is not None and gap < LEAST_MINUTES * MINUTE_MS:
-        yield field, f"comes due twice within {LEAST_MINUTES} minutes"
+    if gap is not None and gap < least_minutes * MINUTE_MS:
+        yield field, f"comes due twice within {least_minutes} minute{'s' if least_minutes > 1 else ''}"
 
 
 SKILLS: tuple[Skill, ...] = (create,)
 
-__all__ = ["SKILLS", "CreateSchedule", "create"]
+__all__ = ["SKILLS", "CreateSchedule", "create", "faults", "schedule_of"]

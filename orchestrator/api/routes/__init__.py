@@ -13,6 +13,12 @@ MODULES: Final = (
     "files",
     "work",
     "signals",
+    "agents",
+    "library",
+    "connections",
+    "schedules",
+    "memories",
+    "generators",
 )
 
 

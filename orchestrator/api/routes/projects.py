@@ -1,6 +1,5 @@
 """Projects: submitted, looked at, listed, cancelled."""
 
-from functools import lru_cache
 from typing import Annotated, Any
 
 from fastapi import Header, Query
@@ -9,15 +8,14 @@ from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 from orchestrator import control, lookup, submission, views
 from orchestrator.api.auth import Reading, Writing
 from orchestrator.api.models import Out, ProjectPage, ProjectView
-from orchestrator.api.parts import Cursor, Limit, ProjectId, cursor_of, place_of
+from orchestrator.api.parts import Cursor, Limit, ProjectId, page_of, place_of
 from orchestrator.api.parts import router as make_router
 from orchestrator.api.replies import Reply, problems
+from orchestrator.api.shared import skills
 from orchestrator.states import ProjectStatus
 from orchestrator.submission import MAX_FILES
 from registry.base import Json, Model
 from registry.projects.model import ProjectFile
-from registry.skills import catalogue
-from registry.skills.registry import SkillRegistry
 
 router = make_router("projects")
 
@@ -33,8 +31,7 @@ def list_projects(
         found = views.project_list(
             connection, asking.owner, status=status, limit=limit, after=place_of(cursor, int, str)
         )
-    last = found[-1] if len(found) == limit else None
-    return Reply({"items": found, "next": last and cursor_of(last["createdAt"], last["id"])})
+    return Reply(page_of(found, limit))
 
 
 @router.get("/projects/{project_id}", response_model=ProjectView, summary="One project whole", responses=problems(409))
@@ -92,11 +89,6 @@ class SubmittedView(Out):
     created: bool = Field(description="False: this key was used for this very project before; this is it.")
 
 
-@lru_cache(maxsize=1)
-def _skills() -> SkillRegistry:
-    return catalogue.build()
-
-
 @router.post(
     "/projects",
     response_model=SubmittedView,
@@ -115,7 +107,7 @@ def submit_project(
     """Checks it whole, stores it, starts it. Nothing is written when anything is wrong; every fault is named."""
     files = submission.uploads([one.model_dump(exclude_none=True) for one in body.files])
     made = submission.submit(
-        asking.settings, _skills(), dict(body.document), files, key=idempotency_key, rehearse=body.rehearse
+        asking.settings, skills(), dict(body.document), files, key=idempotency_key, rehearse=body.rehearse
     )
     view = made.to_json() | {"created": made.created}
     return Reply(view, 201 if made.created else 200, {"location": f"/api/studio/projects/{made.project_id}"})

@@ -9,7 +9,7 @@ from orchestrator import lookup, signals, views
 from orchestrator.api.auth import Answering, Asking, Reading
 from orchestrator.api.gate import Refusal
 from orchestrator.api.models import SignalPage, SignalView
-from orchestrator.api.parts import Cursor, Limit, cursor_of, place_of
+from orchestrator.api.parts import Cursor, Limit, page_of, place_of
 from orchestrator.api.parts import router as make_router
 from orchestrator.api.replies import Reply, problems
 from registry.base import Json, Model
@@ -46,8 +46,7 @@ def list_signals(
         found = views.signal_list(
             connection, asking.owner, status=wanted, limit=limit, after=place_of(cursor, int, str)
         )
-    last = found[-1] if len(found) == limit else None
-    return Reply({"items": found, "next": last and cursor_of(last["createdAt"], last["id"])})
+    return Reply(page_of(found, limit))
 
 
 @router.get("/signals/{signal_id}", response_model=SignalView, summary="One signal", responses=problems(409))

@@ -1,0 +1,89 @@
+"""Saved agents: what projects and conversations name by id or name."""
+
+from typing import Annotated
+
+from fastapi import Body, Header, Path
+from fastapi import Response as Empty
+from pydantic import Field
+
+from orchestrator import saved
+from orchestrator.api.auth import Reading, Writing
+from orchestrator.api.models import Out
+from orchestrator.api.parts import Cursor, Limit, page_of, place_of
+from orchestrator.api.parts import router as make_router
+from orchestrator.api.replies import Reply, problems
+from orchestrator.api.shared import skills
+from registry.base import Json
+
+router = make_router("agents")
+
+AgentId = Annotated[str, Path(min_length=1, max_length=100)]
+#: An agent definition is judged by its own checks, which name every fault at its place.
+Definition = Annotated[
+    dict[str, Json],
+    Body(
+        description="An agent definition, as in a project file, without an id.",
+        examples=[{"name": "Ada", "role": "analyst", "instructions": "Count twice.", "skills": ["math.evaluate"]}],
+    ),
+]
+IfMatch = Annotated[
+    str | None, Header(max_length=200, description="The `ETag` that was read: refused when it was changed since.")
+]
+
+
+class AgentView(Out):
+    """A definition as it was written, and its row."""
+
+    id: str
+    name: str
+    digest: str = Field(description="Of the definition; quoted it is the `ETag`.")
+    created_at: int
+    updated_at: int | None
+
+
+class AgentPage(Out):
+    items: list[AgentView]
+    next: str | None
+
+
+@router.get("/agents", response_model=AgentPage, summary="Your saved agents, the eldest first")
+def list_agents(asking: Reading, limit: Limit = 50, cursor: Cursor = None) -> Reply:
+    found = saved.agent_list(asking.settings, limit=limit, after=place_of(cursor, int, str))
+    return Reply(page_of(found, limit))
+
+
+@router.post("/agents", response_model=AgentView, status_code=201, summary="Save an agent", responses=problems(409))
+def create_agent(asking: Writing, body: Definition) -> Reply:
+    """Both levels of its checks have to pass. Hooks take a person's session."""
+    return _reply(saved.create_agent(asking.settings, skills(), body, person=asking.who.person), 201)
+
+
+@router.get("/agents/{agent_id}", response_model=AgentView, summary="One agent")
+def show_agent(asking: Reading, agent_id: AgentId) -> Reply:
+    return _reply(saved.agent(asking.settings, agent_id))
+
+
+@router.patch(
+    "/agents/{agent_id}", response_model=AgentView, summary="Change fields of an agent", responses=problems(409, 412)
+)
+def change_agent(asking: Writing, agent_id: AgentId, body: Definition, if_match: IfMatch = None) -> Reply:
+    """Null takes a field away. What runs keeps the definition it began with."""
+    person = asking.who.person
+    return _reply(
+        saved.change_agent(asking.settings, skills(), agent_id, body, version=_version(if_match), person=person)
+    )
+
+
+@router.delete("/agents/{agent_id}", status_code=204, summary="Delete an agent", responses=problems(412))
+def remove_agent(asking: Writing, agent_id: AgentId, if_match: IfMatch = None) -> Empty:
+    """Projects at work keep theirs."""
+    saved.remove_agent(asking.settings, agent_id, version=_version(if_match))
+    return Empty(status_code=204)
+
+
+def _reply(agent: dict[str, Json], status: int = 200) -> Reply:
+    return Reply(agent, status, {"etag": f'"{agent["digest"]}"'})
+
+
+def _version(if_match: str | None) -> str | None:
+    return None if if_match in (None, "*") else str(if_match).removeprefix("W/").strip('"')

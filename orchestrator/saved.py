@@ -1,0 +1,267 @@
+"""What a person does with saved agents and generators: written whole, changed, deleted; and a generator run.
+
+An agent is judged at both levels before a row is written, as everywhere. Versions tell one state of an agent from
+another, so that of two who edit the same one only the first wins.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row
+from sqlalchemy.exc import IntegrityError
+
+from orchestrator import submission
+from orchestrator.known import load_presets, registries
+from orchestrator.ports.studio import MAX_SAVED, comparable_name
+from orchestrator.producer import Submitted
+from orchestrator.settings import Settings
+from orchestrator.store import agents, generators
+from orchestrator.store.database import get_database
+from registry.agents import AgentDefinition
+from registry.base import Json
+from registry.errors import Fault, Refused, WrongUse
+from registry.generators import Generator, Unusable, faults, plan
+from registry.graph.validation import check_registries, parse_agent
+from registry.ids import new_id
+from registry.skills.registry import SkillRegistry
+
+#: Columns of the row, which nobody writes into a definition.
+_COLUMNS: Final = ("id", "ownerId", "beingId", "isPublic")
+
+
+def agent_list(settings: Settings, *, limit: int, after: tuple[int, str] | None) -> list[dict[str, Json]]:
+    """The owner's agents, the eldest first."""
+    with get_database(settings).read() as connection:
+        return [_agent(row) for row in agents.page(connection, settings.owner, limit, after)]
+
+
+def agent(settings: Settings, agent_id: str) -> dict[str, Json]:
+    """
+    Raises:
+        Refused: `unknown_agent`.
+    """
+    with get_database(settings).read() as connection:
+        return _agent(_mine(connection, settings, agent_id))
+
+
+def create_agent(settings: Settings, skills: SkillRegistry, body: dict[str, Json], *, person: bool) -> dict[str, Json]:
+    """Saves an agent.
+
+    Raises:
+        WrongUse: `agent_invalid` with every fault.
+        Refused: `name_taken`, `quota`.
+    """
+    made = _valid(settings, skills, body, new_id(), person=person)
+
+    def write(connection: Connection) -> dict[str, Json]:
+        _free(connection, settings, skills, made.name)
+        if agents.count_saved(connection, settings.owner) >= MAX_SAVED:
+            raise Refused(f"{MAX_SAVED} agents are saved already; delete one first", code="quota")
+        agents.save(connection, settings.owner, made, name_key=comparable_name(made.name), call_key=None)
+        return _agent(_mine(connection, settings, made.id))
+
+    return _twice(settings, write)
+
+
+def change_agent(
+    settings: Settings,
+    skills: SkillRegistry,
+    agent_id: str,
+    changes: dict[str, Json],
+    *,
+    version: str | None,
+    person: bool,
+) -> dict[str, Json]:
+    """Gives an agent other fields; null takes one away. What runs keeps the definition it began with.
+
+    Args:
+        version: the version that was read; None: whichever it is.
+
+    Raises:
+        WrongUse: `agent_invalid` with every fault.
+        Refused: `unknown_agent`, `version_conflict`, `name_taken`.
+    """
+
+    def write(connection: Connection) -> dict[str, Json]:
+        row = _mine(connection, settings, agent_id)
+        _same(row, version)
+        body = {key: value for key, value in {**row.body, **changes}.items() if value is not None}
+        if "instructions" in changes or "systemPrompt" in changes:
+            body["prompts"] = {name: one for name, one in body.get("prompts", {}).items() if name != "main"}
+        body.pop("id", None)
+        made = _valid(settings, skills, body, row.key, person=person, told=changes)
+        if comparable_name(made.name) != comparable_name(row.name):
+            _free(connection, settings, skills, made.name)
+        agents.change(connection, row.id, made, name_key=comparable_name(made.name))
+        return _agent(_mine(connection, settings, agent_id))
+
+    return _twice(settings, write)
+
+
+def remove_agent(settings: Settings, agent_id: str, *, version: str | None) -> None:
+    """Deletes an agent; projects at work keep theirs.
+
+    Raises:
+        Refused: `unknown_agent`, `version_conflict`.
+    """
+
+    def write(connection: Connection) -> None:
+        row = _mine(connection, settings, agent_id)
+        _same(row, version)
+        agents.remove(connection, row.id)
+
+    get_database(settings).write(write)
+
+
+def generator_list(settings: Settings, *, limit: int, after: tuple[int, str] | None) -> list[dict[str, Json]]:
+    """The owner's generators, the eldest first."""
+    with get_database(settings).read() as connection:
+        return [_generator(row) for row in generators.page(connection, settings.owner, limit, after)]
+
+
+def create_generator(settings: Settings, skills: SkillRegistry, made: Generator) -> dict[str, Json]:
+    """Saves a generator.
+
+    Raises:
+        WrongUse: `generator_invalid` with every fault.
+        Refused: `name_taken`, `quota`.
+    """
+    if found := faults(made, frozenset(one.name for one in skills if one.catalogued)):
+        raise WrongUse(str(found[0]), code="generator_invalid", faults=found)
+    written, name_key = made.to_json(), comparable_name(made.name)
+    row: dict[str, Any] = {
+        "id": new_id(),
+        "owner_id": settings.owner,
+        "name": made.name,
+        "name_key": name_key,
+        "description": made.description,
+        "inputs": written["inputs"],
+        "steps": written["steps"],
+    }
+
+    def write(connection: Connection) -> dict[str, Json]:
+        if generators.by_name(connection, settings.owner, name_key) is not None:
+            raise Refused(f"you have a generator called {made.name!r} already", code="name_taken")
+        if generators.count(connection, settings.owner) >= MAX_SAVED:
+            raise Refused(f"{MAX_SAVED} generators are saved already; delete one first", code="quota")
+        generators.create(connection, row)
+        return _generator(generators.row(connection, settings.owner, row["id"]))
+
+    return _twice(settings, write)
+
+
+def remove_generator(settings: Settings, generator_id: str) -> None:
+    """Deletes a generator; projects made of it keep their plan.
+
+    Raises:
+        Refused: `unknown_generator`.
+    """
+    if not get_database(settings).write(lambda c: generators.remove(c, settings.owner, generator_id)):
+        raise _no_generator(generator_id)
+
+
+def run_generator(
+    settings: Settings,
+    skills: SkillRegistry,
+    generator_id: str,
+    inputs: dict[str, Json],
+    *,
+    key: str | None = None,
+    rehearse: bool = False,
+) -> Submitted:
+    """Starts a project whose plan is the generator's steps, filled with these inputs; no planner is asked.
+
+    Raises:
+        WrongUse: `invalid_input` with every fault of the inputs.
+        Refused: `unknown_generator`.
+    """
+    with get_database(settings).read() as connection:
+        found = generators.get(connection, settings.owner, generator_id)
+    if found is None:
+        raise _no_generator(generator_id)
+    try:
+        tasks = plan(found, inputs)
+    except Unusable as error:
+        raise WrongUse(str(error.faults[0]), code="invalid_input", faults=error.faults) from None
+    document: dict[str, Json] = {"title": found.name, "brief": found.description or found.name}
+    document |= {"tasks": [task.to_json() for task in tasks]}
+    return submission.submit(settings, skills, document, [], key=key, rehearse=rehearse)
+
+
+def _valid(
+    settings: Settings,
+    skills: SkillRegistry,
+    body: dict[str, Json],
+    agent_id: str,
+    *,
+    person: bool,
+    told: dict[str, Json] | None = None,
+) -> AgentDefinition:
+    """The definition of an agent, found good.
+
+    Args:
+        told: what its writer wrote of it, where that is not all of it.
+    """
+    said = body if told is None else told
+    wrong = [Fault(name, "unknown_field", f"{name} is set here, not by you") for name in _COLUMNS if name in said]
+    if said.get("hooks") and not person:
+        words = "hooks call programs: only a person writes them, in a session; keys are for programs"
+        wrong.append(Fault("hooks", "not_a_person", words))
+    known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
+    body = {key: value for key, value in body.items() if key not in _COLUMNS}
+    made, found = parse_agent({**body, "id": agent_id}, known.limits)
+    if made is not None:
+        found = [*found, *check_registries(made, known)]
+    wrong += [Fault(one.path, one.code, one.message) for one in found if one.severity == "error"]
+    if made is None or wrong:
+        raise WrongUse(str(wrong[0]), code="agent_invalid", faults=wrong)
+    return made
+
+
+def _free(connection: Connection, settings: Settings, skills: SkillRegistry, name: str) -> None:
+    wanted = comparable_name(name)
+    known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
+    presets = {comparable_name(card.name) for card in load_presets(settings, known).cards}
+    if wanted in presets or agents.has_name(connection, settings.owner, wanted):
+        raise Refused(f"an agent is called {name[:120]!r} already; take another name", code="name_taken")
+
+
+def _same(row: Row[Any], version: str | None) -> None:
+    if version is not None and version != row.definition_digest:
+        raise Refused("it was changed since you read it; read it again", code="version_conflict")
+
+
+def _mine(connection: Connection, settings: Settings, agent_id: str) -> Row[Any]:
+    row = agents.by_key(connection, settings.owner, None, agent_id)
+    if row is None or row.creator_key is not None:
+        raise Refused(f"you have no agent {agent_id[:80]!r}", code="unknown_agent")
+    return row
+
+
+def _no_generator(generator_id: str) -> Refused:
+    return Refused(f"you have no generator {generator_id[:80]!r}", code="unknown_generator")
+
+
+def _twice(settings: Settings, work: Callable[[Connection], dict[str, Json]]) -> dict[str, Json]:
+    try:
+        return get_database(settings).write(work)
+    except IntegrityError:  # the same name at the same moment: now it is there to be seen
+        return get_database(settings).write(work)
+
+
+def _agent(row: Row[Any]) -> dict[str, Json]:
+    times = {"createdAt": row.created_at, "updatedAt": row.updated_at}
+    return {**row.body, "id": row.key, "name": row.name, "digest": row.definition_digest, **times}
+
+
+def _generator(row: Row[Any]) -> dict[str, Json]:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "description": row.description,
+        "inputs": row.inputs,
+        "steps": row.steps,
+        "isPublic": row.is_public,
+        "version": row.version,
+        "createdAt": row.created_at,
+    }

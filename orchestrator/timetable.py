@@ -1,0 +1,135 @@
+"""What a person does with schedules: make one, rename, pause and resume it, delete it."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+from sqlalchemy import Connection, Row, select
+
+from orchestrator.ports.schedules import StoredSchedules
+from orchestrator.settings import Settings
+from orchestrator.store import schedules
+from orchestrator.store.database import get_database, now_ms
+from registry import masking
+from registry.base import Json
+from registry.errors import Fault, Refused, WrongUse
+from registry.schedules import local
+from registry.skills.context import Caller
+from registry.skills.registry import SkillRegistry
+from registry.skills.scheduling import CreateSchedule, faults, schedule_of
+
+#: Minutes between two firings of a person's schedule, at least.
+LEAST_MINUTES: Final = 1
+
+
+class NewSchedule(CreateSchedule):
+    """As the skill takes it, but up to once a minute."""
+
+    every_minutes: Annotated[int, Field(ge=LEAST_MINUTES, le=43_200)] | None = None
+
+
+def create(settings: Settings, skills: SkillRegistry, given: NewSchedule) -> dict[str, Json]:
+    """Stores a schedule; whatever it calls asks when it is due.
+
+    Raises:
+        WrongUse: `invalid_input`.
+        SkillError: the action is of no use; `quota`.
+    """
+    database = get_database(settings)
+    with database.read() as connection:
+        now = int(connection.execute(select(now_ms())).scalar_one())
+    schedule = schedule_of(given, given.timezone or settings.timezone, now)
+    found = [Fault(field, "invalid_input", words) for field, words in faults(schedule, now, LEAST_MINUTES)]
+    if found:
+        raise WrongUse(str(found[0]), code="invalid_input", faults=found)
+    port = StoredSchedules(settings, database, skills)
+    made = port.create(Caller(kind="person", owner_id=settings.owner), schedule, allowed=None)
+    return show(settings, made)
+
+
+def listed(settings: Settings, *, limit: int, after: tuple[int, str] | None) -> list[dict[str, Json]]:
+    """The owner's schedules, the eldest first."""
+    with get_database(settings).read() as connection:
+        return [view(row) for row in schedules.page(connection, settings.owner, limit, after)]
+
+
+def show(settings: Settings, schedule_id: str) -> dict[str, Json]:
+    """
+    Raises:
+        Refused: `unknown_schedule`.
+    """
+    with get_database(settings).read() as connection:
+        return view(_mine(connection, settings, schedule_id))
+
+
+def change(settings: Settings, schedule_id: str, *, title: str | None, status: str | None) -> dict[str, Json]:
+    """Renames, pauses or resumes a schedule; one that is resumed goes on with its next time from now.
+
+    Args:
+        status: `active` or `paused`; None: as it is.
+
+    Raises:
+        Refused: `unknown_schedule`, `schedule_ended`.
+    """
+
+    def write(connection: Connection) -> dict[str, Json]:
+        row = _mine(connection, settings, schedule_id)
+        values: dict[str, Any] = {} if title is None else {"title": title}
+        if status == "paused" and row.status == "active":
+            values |= {"status": "paused", "next_run_at": None, "reason": "a person paused it"}
+        elif status == "active" and row.status != "active":
+            following = schedules.rule(row).next_time(row.now)
+            spent = row.max_runs is not None and row.runs >= row.max_runs
+            if following is None or spent:
+                raise Refused("it has had its last time; make a new one", code="schedule_ended")
+            values |= {"status": "active", "next_run_at": following, "reason": None}
+        if values:
+            schedules.change(connection, row.id, values)
+        return view(_mine(connection, settings, schedule_id))
+
+    return get_database(settings).write(write)
+
+
+def remove(settings: Settings, schedule_id: str) -> None:
+    """
+    Raises:
+        Refused: `unknown_schedule`.
+    """
+    if not get_database(settings).write(lambda c: schedules.remove(c, settings.owner, schedule_id)):
+        raise _unknown(schedule_id)
+
+
+def view(row: Row[Any]) -> dict[str, Json]:
+    """A schedule as it may be seen."""
+    rule = schedules.rule(row)
+    return {
+        "id": row.id,
+        "title": row.title,
+        "kind": row.kind,
+        "spec": row.spec,
+        "timezone": row.timezone,
+        "description": rule.words,
+        "action": masking.mask(row.action),
+        "agentId": row.agent_id,
+        "status": row.status,
+        "reason": row.reason,
+        "nextRunAt": row.next_run_at,
+        "nextRun": None if row.next_run_at is None else local(row.next_run_at, row.timezone),
+        "lastRunAt": row.last_run_at,
+        "lastResult": row.last_result,
+        "runs": row.runs,
+        "maxRuns": row.max_runs,
+        "startAt": row.start_at,
+        "endAt": row.end_at,
+        "createdAt": row.created_at,
+    }
+
+
+def _mine(connection: Connection, settings: Settings, schedule_id: str) -> Row[Any]:
+    row = schedules.get(connection, settings.owner, schedule_id)
+    if row is None:
+        raise _unknown(schedule_id)
+    return row
+
+
+def _unknown(schedule_id: str) -> Refused:
+    return Refused(f"you have no schedule {schedule_id[:80]!r}", code="unknown_schedule")

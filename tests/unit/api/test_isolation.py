@@ -1,0 +1,202 @@
+"""Nothing of one owner is there for another, on any route of the document (spec: skills 20): 404, and no trace of it.
+
+The routes come from the OpenAPI document, so a new one is tested by being there. A parameter in a path that names no
+kind of thing known here fails the test: it has to be given two owners' things first.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import insert, select
+
+from orchestrator import keys
+from orchestrator.api.app import create_app
+from orchestrator.settings import Settings
+from orchestrator.store.database import get_database, now_ms
+from orchestrator.store.kept import memories
+from orchestrator.store.tables import runs, signals
+from registry.ids import new_id
+from tests.studio import API, asked, bearer, key_of, session_of
+
+#: Routes without anything of an owner's in their path, or that belong to nobody.
+PUBLIC = {"/health", "/health/ready"}
+#: Words that make a thing of the owner recognisable wherever it shows.
+MARK = "mark-of-ann"
+
+Things = dict[str, str]
+
+
+def things_of(settings: Settings, client: TestClient, owner: str) -> Things:
+    """One of each thing that has an id in a path."""
+    mark = MARK if owner == "ann" else "of-bob"
+    plan = [{"key": "t", "role": "writer", "instruction": mark}]
+    body = {"title": mark, "brief": "b", "tasks": plan, "rehearse": True, "inputs": ["a.txt"]}
+    made = client.post(f"{API}/projects", json=body | {"files": [{"path": "a.txt", "text": mark}]}).json()
+    agent = client.post(f"{API}/agents", json={"name": mark, "instructions": "Work."}).json()
+    schedule = client.post(
+        f"{API}/schedules", json={"title": mark, "everyMinutes": 5, "action": {"kind": "prompt", "text": mark}}
+    ).json()
+    steps = [{"key": "a", "title": mark, "role": "writer", "instruction": "w"}]
+    generator = client.post(f"{API}/generators", json={"name": mark, "steps": steps}).json()
+    name = f"c-{owner}"
+    connection = {"kind": "telegram", "token": "123456:" + "A" * 35}
+    assert client.put(f"{API}/connections/{name}", json=connection).status_code == 201
+    key = keys.add(settings, mark, owner=owner)[0]
+    signal_id, memory_id = new_id(), new_id()
+    row = {"id": signal_id, "owner_id": owner, "kind": "notice", "status": "open", "title": mark, "options": []}
+    memory = {"id": memory_id, "owner_id": owner, "namespace": "owner", "kind": "fact", "content": mark}
+    rest = {"content_hash": mark, "tags": [], "importance": 0.5, "words": 1}
+
+    def write(connection: Any) -> str:
+        more = {"priority": "normal", "schema": {}, "created_at": now_ms(), "expires_at": now_ms() + 10**9}
+        connection.execute(insert(signals).values(row | more))
+        connection.execute(insert(memories).values(memory | rest | {"created_at": now_ms()}))
+        return str(connection.execute(select(runs.c.id).where(runs.c.project_id == made["id"])).scalar_one())
+
+    run_id = get_database(settings).write(write)
+    return {
+        "project_id": made["id"],
+        "path": "inputs/a.txt",
+        "task_id": made["tasks"]["t"],
+        "run_id": run_id,
+        "signal_id": signal_id,
+        "agent_id": agent["id"],
+        "schedule_id": schedule["id"],
+        "generator_id": generator["id"],
+        "memory_id": memory_id,
+        "key_id": key["id"],
+        "name": name,
+    }
+
+
+@dataclass(frozen=True)
+class Route:
+    method: str
+    path: str
+    operation: dict[str, Any]
+
+    @property
+    def parameters(self) -> list[str]:
+        return [one["name"] for one in self.operation.get("parameters", []) if one["in"] == "path"]
+
+    def url(self, things: Things) -> str:
+        path = self.path
+        for name in self.parameters:
+            assert name in things, f"{self.method} {self.path}: give both owners a {name} in things_of"
+            path = path.replace(f"{{{name}}}", things[name])
+        return path
+
+
+def routes(settings: Settings) -> list[Route]:
+    document = create_app(settings).openapi()
+    return [Route(m.upper(), path, one) for path, all_ in document["paths"].items() for m, one in all_.items()]
+
+
+#: Bodies with which a route would move something of its owner's.
+BODIES: dict[str, Any] = {
+    "/answer": {"payload": None},
+    "/fork": {"at": 1},
+    "/repair": {"how": "skip"},
+    "/run": {"rehearse": True},
+}
+
+
+def body_of(route: Route) -> Any:
+    if "requestBody" not in route.operation:
+        return None
+    return next((body for end, body in BODIES.items() if route.path.endswith(end)), {"title": "taken"})
+
+
+@pytest.fixture
+def two(settings: Settings) -> Iterator[tuple[TestClient, Things, Things]]:
+    """The API, and what Ann and Bob have."""
+    with asked(settings) as client:
+        things = {}
+        for owner in ("ann", "bob"):
+            client.headers.update(bearer(key_of(settings, owner)))
+            things[owner] = things_of(settings, client, owner)
+        del client.headers["authorization"]
+        yield client, things["ann"], things["bob"]
+
+
+def everything(client: TestClient, headers: dict[str, str]) -> dict[str, Any]:
+    """All an owner sees of what is theirs."""
+    lists = ("projects", "agents", "schedules", "generators", "memories", "connections", "signals?status=all")
+    return {one: client.get(f"{API}/{one}", headers=headers).json()["items"] for one in lists}
+
+
+@pytest.mark.parametrize(
+    "as_who", [lambda s: bearer(key_of(s, "bob")), lambda s: session_of(s, "bob")], ids=["key", "person"]
+)
+def test_what_is_anothers_is_not_there(
+    settings: Settings, two: tuple[TestClient, Things, Things], as_who: Callable[[Settings], dict[str, str]]
+) -> None:
+    client, hers, _ = two
+    ann, bob = session_of(settings, "ann"), as_who(settings)
+    before = everything(client, ann)
+    assert all(MARK in str(seen) or "c-ann" in str(seen) for seen in before.values()), before
+    owned = [route for route in routes(settings) if route.parameters]
+
+    found = {}
+    for route in owned:
+        answer = client.request(
+            route.method,
+            route.url(hers),
+            json=body_of(route),
+            headers=bob | {"accept": "application/json"},
+        )
+        person_only = answer.status_code == 403 and answer.json()["code"] == "not_a_person"
+        saving = route.method == "PUT"  # a name of one's own: it makes a thing of Bob's, or is refused for its body
+        if not person_only and not saving and answer.status_code != 404:
+            found[f"{route.method} {route.path}"] = (answer.status_code, answer.text[:200])
+        assert MARK not in answer.text
+
+    assert len(owned) >= 20
+    assert found == {}
+    assert everything(client, ann) == before
+
+
+def test_the_same_routes_find_what_is_ones_own(settings: Settings, two: tuple[TestClient, Things, Things]) -> None:
+    """So that the walk above means something: with one's own ids none of them is 404."""
+    client, hers, _ = two
+    ann = session_of(settings, "ann") | {"accept": "application/json"}
+    order = {"GET": 0, "POST": 1, "PUT": 1, "PATCH": 1, "DELETE": 2}
+    owned = sorted((one for one in routes(settings) if one.parameters), key=lambda one: order[one.method])
+
+    missing = [
+        f"{route.method} {route.path}"
+        for route in owned
+        if client.request(route.method, route.url(hers), json=body_of(route), headers=ann).status_code == 404
+    ]
+
+    assert missing == []
+
+
+def test_no_list_shows_what_is_anothers(settings: Settings, two: tuple[TestClient, Things, Things]) -> None:
+    client, _, _ = two
+    headers = session_of(settings, "bob") | {"accept": "application/json"}
+    lists = [one for one in routes(settings) if one.method == "GET" and not one.parameters]
+
+    for route in lists:
+        answer = client.get(route.path, headers=headers)
+        assert answer.status_code == 200, route.path
+        assert MARK not in answer.text, route.path
+        assert "c-ann" not in answer.text, route.path
+
+
+def test_every_route_needs_a_key_or_a_session(settings: Settings, two: tuple[TestClient, Things, Things]) -> None:
+    client, hers, _ = two
+    client.cookies.clear()
+
+    open_ = [
+        f"{route.method} {route.path}"
+        for route in routes(settings)
+        if client.request(route.method, route.url(hers), json=body_of(route)).status_code != 401
+    ]
+
+    assert set(open_) == {f"GET {path}" for path in PUBLIC & {one.path for one in routes(settings)}} | {
+        f"POST {API}/session"
+    }
