@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import typer
 
-from orchestrator.commands import api, connections, database, faults, graph, keys, presets, projects, signals
+from orchestrator.commands import api, chat, connections, database, faults, graph, keys, presets, projects, signals
 from orchestrator.logs import Masked
 
 #: Objects made between two looks for garbage. Loading a command makes many and leaves none.
@@ -28,7 +28,7 @@ def application() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_officina)
-    for part in (projects.app, signals.app, presets.app, api.app):
+    for part in (projects.app, signals.app, chat.app, presets.app, api.app):
         app.add_typer(part)
     app.add_typer(graph.app, name="graph")
     app.add_typer(connections.app, name="connections")

@@ -25,6 +25,18 @@ def project_id(connection: Connection, given: str, owner: str) -> str:
     Raises:
         Refused: `unknown_project`, or `ambiguous_id` when several begin like that.
     """
+    own = (projects.c.owner_id == owner) & (projects.c.kind == "project")
+    return _one(connection, projects, own, given, "project")
+
+
+def thread_id(connection: Connection, given: str, owner: str) -> str:
+    """The whole id of one of the owner's threads that was not deleted (`unknown_thread`, `ambiguous_id`)."""
+    own = (projects.c.owner_id == owner) & (projects.c.kind == "thread") & (projects.c.status == "running")
+    return _one(connection, projects, own, given, "thread")
+
+
+def trace_id(connection: Connection, given: str, owner: str) -> str:
+    """The whole id of a project or a thread, deleted or not: of whatever has a trace (`unknown_project`)."""
     return _one(connection, projects, projects.c.owner_id == owner, given, "project")
 
 

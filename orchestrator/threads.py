@@ -5,8 +5,9 @@ wake-ups after; the moves stand in `store/threads.py` and `store/sends.py`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal
 
+from sqlalchemy import Row
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator import crashpoints, desk, events, queue
@@ -25,7 +26,6 @@ from registry.ids import new_id
 from registry.presets import Presets
 from registry.projects import documents
 
-T = TypeVar("T")
 MICRO = 1_000_000
 #: Characters of a title.
 TITLE_CHARS = 120
@@ -178,9 +178,48 @@ def rename(settings: Settings, thread_id: str, title: str) -> None:
     get_database(settings).write(lambda c: threads.rename(c, thread_id, words))
 
 
-def refresh_agent(settings: Settings, thread_id: str, agent: AgentDefinition) -> None:
-    """Gives a thread the definition of a file as it is now."""
-    get_database(settings).write(lambda c: threads.renew_agent(c, thread_id, agent))
+def set_mode(settings: Settings, thread_id: str, mode: str | None) -> None:
+    """The mode of runs to come; the one under way keeps its own.
+
+    Raises:
+        Refused: `unknown_thread`.
+    """
+    get_database(settings).write(lambda c: threads.set_mode(c, thread_id, mode))
+
+
+def refresh_agent(settings: Settings, thread_id: str, voice: Voice) -> None:
+    """Gives a thread the definition of its agent's file as it is now.
+
+    Raises:
+        Refused: `unknown_thread`, `other_agent` when somebody else speaks there.
+    """
+    database = get_database(settings)
+    with database.read() as connection:
+        row = threads.get(connection, thread_id)
+    if voice.agent.id not in (row.agent_id, row.origin_agent_id):
+        words = f"{row.agent_id!r} speaks in this thread, not {voice.agent.id!r}; leave the agent out to go on"
+        raise Refused(words, code="other_agent")
+    if voice.known_as != "saved":
+        database.write(lambda c: threads.renew_agent(c, thread_id, voice.agent))
+
+
+def view_of(row: Row[Any]) -> dict[str, Json]:
+    """A thread as it is shown: `status` is that of its run under way, null when it is free."""
+    return {
+        "id": row.id,
+        "title": row.title,
+        "kind": row.kind,
+        "agentId": row.agent_id,
+        "agentName": row.agent_name,
+        "originAgentId": row.origin_agent_id,
+        "mode": row.mode,
+        "runId": row.run_id,
+        "status": row.run_status,
+        "runs": row.runs,
+        "costUsd": row.cost_micro / MICRO,
+        "createdAt": row.created_at,
+        "activeAt": row.active_at,
+    }
 
 
 def _told(settings: Settings, thread_id: str, move: Callable[[], Sent]) -> Sent:

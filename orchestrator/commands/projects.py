@@ -121,14 +121,14 @@ def trace(
     after: Annotated[int, typer.Option(min=0, help="Only events with a higher number.")] = 0,
     task: Annotated[str | None, typer.Option(help="Only events of the task with this key.")] = None,
 ) -> None:
-    """The events of a project, in order."""
+    """The events of a project or a thread, in order."""
     from orchestrator import lookup
     from orchestrator.settings import get_settings
     from orchestrator.terminal.tracing import Names, line_of, lines
 
     settings = get_settings()
     with looking(settings) as connection:
-        project_id = lookup.project_id(connection, project, settings.owner)
+        project_id = lookup.trace_id(connection, project, settings.owner)
         names = Names.read(connection, project_id)
     wanted = names.task_id(task) if task is not None else None
     for event in lines(settings, project_id, after=after, follow=follow):

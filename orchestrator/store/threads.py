@@ -114,6 +114,8 @@ def renew_agent(connection: Connection, thread_id: str, agent: AgentDefinition) 
     elif thread.definition_digest is not None:
         about = {"definition_digest": agent.definition_digest, "agent_name": agent.name}
         connection.execute(update(threads).where(threads.c.id == thread_id).values(about))
+    else:  # a file of the same id as a saved agent: in this thread it is the file that counts
+        _own(connection, thread_id, project.owner_id, agent)
 
 
 def lock(connection: Connection, thread_id: str) -> tuple[Row[Any], Row[Any]]:

@@ -74,10 +74,10 @@ def _asked(signal: Signal) -> str:
 
 def _ask_here(signal: Signal, console: Console, task: str) -> Reply | None:
     show(signal, console, task=task)
-    return ask(signal, console, _read_line)
+    return ask(signal, console, read_line)
 
 
-def _read_line(question: str) -> str:
+def read_line(question: str) -> str:
     """One line from the terminal; keys struck before the question was shown answer nothing."""
     with suppress(ImportError, OSError):
         import termios
@@ -154,7 +154,7 @@ def ask(signal: Signal, console: Console, read: Callable[[str], str]) -> Reply |
 
 def _question(signal: Signal, options: list[Any]) -> str:
     if not options:
-        return "Your answer as JSON (empty: later) > "
+        return f"Your answer{'' if _is_free(signal) else ' as JSON'} (empty: later) > "
     if signal["kind"] == "decision":
         return f'{_asked(signal)}: "Do it" or "No" (empty: later) > '
     listed = "  ".join(f"{number} {one_line(_label(option), 60)}" for number, option in enumerate(options, 1))
@@ -167,13 +167,21 @@ def _understood(typed: str, signal: Signal, options: list[Any]) -> Reply | None:
         try:
             return Reply(payload=parse(typed))
         except JsonFault:
-            return None
+            return Reply(payload={"text": typed}) if _is_free(signal) else None
     if signal["kind"] == "decision" and word in _YES | _NO:
         word = "do it" if word in _YES else "no"
     chosen = [option["id"] for option in options if word == _label(option).lower()]
     if not chosen and word.isdecimal() and 1 <= int(word) <= len(options):
         chosen = [options[int(word) - 1]["id"]]
+    if not chosen and _is_free(signal):
+        return Reply(payload={"text": typed})
     return Reply(option=chosen[0]) if chosen else None
+
+
+def _is_free(signal: Signal) -> bool:
+    """Whether a question takes any words for an answer, as those an agent asks do."""
+    properties = (signal.get("schema") or {}).get("properties") or {}
+    return signal["kind"] == "question" and (properties.get("text") or {}).get("type") == "string"
 
 
 def _label(option: Any) -> str:

@@ -1,0 +1,254 @@
+"""A conversation in the terminal: lines in, what the agent says and does out, questions asked where they come up.
+
+The thread lives in the rows and its runs on workers. Whoever sits here may leave and come back: nothing but the
+looking ends.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+from sqlalchemy import Row, select
+
+from orchestrator import events, threads, views
+from orchestrator.records import Event
+from orchestrator.settings import Settings
+from orchestrator.states import RUN_ENDED
+from orchestrator.store import events as rows
+from orchestrator.store import threads as moves
+from orchestrator.store.database import get_database
+from orchestrator.store.tables import runs
+from orchestrator.terminal import prompting
+from orchestrator.terminal.rendering import answer_command
+from orchestrator.terminal.talking import Talk
+from orchestrator.terminal.wording import one_line
+from registry.base import Json
+from registry.errors import Refused
+from registry.ids import new_id
+
+#: Seconds a run may wait for a worker before that is worth a word.
+PATIENCE_S = 5.0
+HELP = "/answer WORDS answers what is asked; /compact sums the thread up; /stop ends what runs; /quit leaves; // says /"
+
+Say = Callable[[dict[str, Json]], None]
+
+
+@dataclass
+class Turn:
+    """What came of one message."""
+
+    thread_id: str
+    run_id: str
+    status: str
+    text: str = ""
+    code: str | None = None
+    message: str | None = None
+    stand_in: bool = False
+    cost_usd: float | None = None
+    signals: list[dict[str, Json]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Json]:
+        told = {
+            "threadId": self.thread_id,
+            "runId": self.run_id,
+            "status": self.status,
+            "text": self.text,
+            "code": self.code,
+            "message": self.message,
+            "costUsd": self.cost_usd,
+            "standIn": self.stand_in or None,
+            "signals": self.signals or None,
+        }
+        return {key: value for key, value in told.items() if value is not None}
+
+
+class Chat:
+    """One seat in a thread.
+
+    Args:
+        read: the next line; raises `EOFError` when there is none. Its argument is what to ask with.
+        direct: somebody sits at a terminal: questions are asked right here. Else a line that begins with `/answer`
+            answers one, so that no line of a script is ever taken for a yes it was not meant to be.
+        tell: takes each turn as JSON, instead of lines on the console.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        thread_id: str,
+        console: Console,
+        read: Callable[[str], str],
+        *,
+        direct: bool = False,
+        tell: Say | None = None,
+    ) -> None:
+        self.settings, self.thread_id, self._console = settings, thread_id, console
+        self._read, self._direct, self._tell = read, direct, tell
+        self._database = get_database(settings)
+        self._seen = 0
+        self._all_well = True
+        #: A line that was read to answer a question and was no answer: the next thing that is said.
+        self._kept: str | None = None
+
+    def run(self) -> int:
+        """Talks until there are no more lines; 0 when every run completed."""
+        row = self._row()
+        if row.run_id is not None:  # somebody left in the middle: catch up with its run from where it began
+            self._follow(str(row.run_id))
+        else:
+            self._seen = self._last()
+        for line in self._lines():
+            if not self._take(line):
+                return 1
+        return 0 if self._all_well else 1
+
+    def _lines(self) -> Iterator[str]:
+        while True:
+            line, self._kept = self._kept, None
+            if line is None:
+                try:
+                    line = self._read("you > ")
+                except EOFError:
+                    return
+            line = line.strip()
+            if line == "/quit":
+                return
+            if line:
+                yield line
+
+    def _take(self, line: str) -> bool:
+        """Acts on one line; False when the conversation cannot go on here."""
+        if line.startswith("/") and not line.startswith("//"):
+            return self._command(line)
+        try:
+            sent = threads.send(self.settings, self.thread_id, line.removeprefix("/"), client_key=new_id())
+        except Refused as refused:
+            return self._refused(refused)
+        return self._follow(str(sent.run_id))
+
+    def _command(self, line: str) -> bool:
+        word, _, _ = line.partition(" ")
+        try:
+            if word == "/compact":
+                return self._follow(threads.compact(self.settings, self.thread_id))
+            if word == "/stop":
+                threads.stop(self.settings, self.thread_id, by=self.settings.owner)
+                return True
+        except Refused as refused:
+            return self._refused(refused)
+        words = "nothing is asked just now" if word == "/answer" else f"there is no {word[:40]}; {HELP}"
+        self._say(Text(words, style="yellow"))
+        self._all_well = self._all_well and self._direct
+        return True
+
+    def _refused(self, refused: Refused) -> bool:
+        self._say(Text(f"{refused.code}: {refused.message}", style="bold red"))
+        if self._tell is not None:
+            self._tell({"threadId": self.thread_id, "status": "refused", "code": refused.code, "message": str(refused)})
+        self._all_well = False
+        return self._direct
+
+    def _follow(self, run_id: str) -> bool:
+        """Shows a run until it ends; False when it waits for an answer that nobody here gives."""
+        talk = Talk(run_id, str(self._row().agent_name))
+        begun, attended, hinted = time.monotonic(), set[str](), False
+        for batch in events.follow(self.settings, self.thread_id, self._seen, stop=lambda: talk.ended is not None):
+            for event in batch:
+                self._seen = event.seq
+                self._show(talk, event)
+            if talk.ended is not None or batch:
+                continue
+            status = self._status(run_id)
+            if status in RUN_ENDED:  # its last line was read with this look, or never was written
+                talk.ended = status
+            elif not self._attend(run_id, attended):
+                self._finish(talk, run_id, status)
+                return False
+            elif status == "queued" and not hinted and time.monotonic() - begun > PATIENCE_S:
+                hinted = True
+                self._say(Text("waits for a worker; officina up (or officina worker) starts one", style="yellow"))
+        self._finish(talk, run_id, str(talk.ended))
+        return True
+
+    def _finish(self, talk: Talk, run_id: str, status: str) -> None:
+        self._all_well = self._all_well and status == "completed"
+        if self._tell is None:
+            return
+        turn = Turn(self.thread_id, run_id, status, talk.text, talk.code, talk.message, talk.stand_in, talk.cost_usd)
+        turn.signals = [] if status in RUN_ENDED else self._open(run_id)
+        self._tell(turn.to_json())
+
+    def _show(self, talk: Talk, event: Event) -> None:
+        for line in talk.lines(event):
+            self._say(line)
+        if event.kind == "agent.handoff" and event.run_id == talk.run_id:
+            talk.name = str(event.data.get("agentId"))
+
+    def _attend(self, run_id: str, attended: set[str]) -> bool:
+        """Turns to each open question once; False when the run waits for one that is not answered here."""
+        for signal in self._open(run_id):
+            if signal["id"] in attended:
+                continue
+            attended.add(signal["id"])
+            if not self._answer(signal) and self._waits(run_id):
+                self._say(Text(f"waits for you: {answer_command(signal)}", style="bold yellow"))
+                if not self._direct:
+                    return False
+        return True
+
+    def _answer(self, signal: dict[str, Json]) -> bool:
+        from orchestrator.signals import answer as settle
+
+        if self._tell is None or self._direct:
+            prompting.show(signal, self._console)
+        reply = prompting.ask(signal, self._console, self._read if self._direct else self._scripted)
+        if reply is None:
+            return False
+        try:
+            settle(self.settings, signal["id"], **reply.arguments(), by=self.settings.owner)
+        except Refused as refused:  # answered elsewhere meanwhile, or its run has ended
+            self._say(Text(f"{refused.code}: {refused.message}", style="yellow"))
+            return refused.code in ("already_answered", "run_ended")
+        return True
+
+    def _scripted(self, question: str) -> str:
+        """The next line, if it says that it is an answer."""
+        if self._kept is None:
+            self._kept = self._read(question)
+        if not self._kept.strip().startswith("/answer "):
+            return ""
+        line, self._kept = self._kept.strip(), None
+        return line.removeprefix("/answer ")
+
+    def _open(self, run_id: str) -> list[dict[str, Json]]:
+        with self._database.read() as connection:
+            found = views.signals_of(connection, self.thread_id, status="open")
+        return [signal for signal in found if signal.get("runId") == run_id]
+
+    def _waits(self, run_id: str) -> bool:
+        with self._database.read() as connection:
+            row = connection.execute(select(runs).where(runs.c.id == run_id)).one()
+        return bool(row.status == "needs_input" or row.waiting_on == "gate")
+
+    def _status(self, run_id: str) -> str:
+        with self._database.read() as connection:
+            return str(connection.execute(select(runs.c.status).where(runs.c.id == run_id)).scalar_one())
+
+    def _row(self) -> Row[Any]:
+        with self._database.read() as connection:
+            return moves.get(connection, self.thread_id)
+
+    def _last(self) -> int:
+        with self._database.read() as connection:
+            return rows.last(connection, self.thread_id)
+
+    def _say(self, line: Text) -> None:
+        if self._tell is None:
+            self._console.print(line, soft_wrap=True)
+            self._console.file.flush()
+        else:
+            sys.stderr.write(one_line(line.plain) + "\n")
