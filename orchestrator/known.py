@@ -4,9 +4,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from orchestrator.settings import Settings
-from registry import presets
+from registry import mcp, presets
 from registry.agents import AgentDefinition
 from registry.graph.validation import PackCard, Registries
+from registry.mcp import Servers
 from registry.packs import PACKS
 from registry.playbooks import SHIPPED, Library, Playbooks
 from registry.presets import Presets
@@ -29,7 +30,7 @@ def registries(settings: Settings, skills: SkillRegistry | None = None, *, stand
         packs={name: PackCard(pack.tool_names, pack.spec_fault) for name, pack in PACKS.items()},
         models=None if stand_in else frozenset(names),
         plugins={},
-        mcp_servers=frozenset(),
+        mcp_servers=mcp_servers(settings).names,
         limits=settings.limits,
     )
 
@@ -43,6 +44,15 @@ def playbooks(settings: Settings, workspace: Path | None = None) -> Playbooks:
     own = settings.skills_root or Path("~/.officina/skills")
     roots = (SHIPPED, own.expanduser(), settings.home / "skills")
     return _library(roots if workspace is None else (*roots, workspace / ".officina" / "skills")).current()
+
+
+def mcp_servers(settings: Settings) -> Servers:
+    """The MCP servers of the owner and of this installation; the latter win by id.
+
+    A project's own folder has no say: a program that is named here runs outside of the wall, and agents work there.
+    """
+    own = settings.mcp_file or Path("~/.officina/mcp.json")
+    return mcp.load([own.expanduser(), settings.home / "mcp.json"])
 
 
 @lru_cache(maxsize=256)

@@ -189,6 +189,13 @@ class Settings(BaseSettings):
     skills_root: Path | None = None
     """Folder of your own documents (playbooks), which win over those that ship; none: `~/.officina/skills`."""
 
+    mcp_file: Path | None = None
+    """Your own MCP servers; none: `~/.officina/mcp.json`. Those of this installation (`mcp.json` in `home`) win."""
+    mcp_start_s: float = Field(30, gt=0)
+    """Seconds an MCP server has to start, and to say what it offers."""
+    mcp_idle_s: float = Field(300, gt=0)
+    """Seconds after which an MCP server that nobody uses is stopped."""
+
     secret_key: SecretStr | None = None
     """Key of stored secrets (several, parted by commas: the first encrypts); none: one of its own in `home`."""
     net_allow: str = ""

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from orchestrator import crashpoints, outside
@@ -87,7 +88,8 @@ def _of_run(runtime: Runtime, row: Any, emit: Emit) -> Act:
     agent = AgentDefinition.model_validate(record.definition)
     services = runtime.services
     above = tuple(Policy(*one) for one in record.ancestors)
-    tools = Toolset(agent, services, kind=record.kind)
+    serve = partial(services.mcp, left_out=lambda *_about: None)
+    tools = Toolset(agent, services, kind=record.kind, serve=serve)
     context = SkillContext(
         caller=Caller(
             kind="run",

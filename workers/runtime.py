@@ -17,7 +17,7 @@ from pathlib import Path
 
 from orchestrator import crashpoints, queue
 from orchestrator.broadcast import Broadcast
-from orchestrator.known import load_presets, playbooks, registries
+from orchestrator.known import load_presets, mcp_servers, playbooks, registries
 from orchestrator.ports import wiring
 from orchestrator.ports.documents import StoredDocuments
 from orchestrator.ports.signals import DeskSignals
@@ -39,6 +39,7 @@ from workers.carrying import Carried, Carrier
 from workers.drain import Drain
 from workers.engine.services import Services
 from workers.engine.targets import Target, of_row
+from workers.mcp.wiring import Lazily
 from workers.models.choose import client_for
 from workers.models.painting import PlainPainter
 from workers.net.wiring import guard_for
@@ -250,6 +251,7 @@ def services(settings: Settings) -> Services:
         agents=ports.agents,
         documents=lambda run: playbooks(settings, _folder(settings, run)),
         kept_documents=StoredDocuments(database),
+        mcp=Lazily(settings, net, list(skills)),
         check=checker.run,
         check_definition=checker.definition,
         targets=lambda run: _targets(database, run, presets),
@@ -260,7 +262,8 @@ def services(settings: Settings) -> Services:
 
 def _known_now(settings: Settings, known: Registries, run: RunRecord) -> Registries:
     """The registries with what there is for this run at this moment."""
-    return replace(known, documents=playbooks(settings, _folder(settings, run)).names)
+    documents = playbooks(settings, _folder(settings, run)).names
+    return replace(known, documents=documents, mcp_servers=mcp_servers(settings).names)
 
 
 def _folder(settings: Settings, run: RunRecord) -> Path | None:

@@ -23,10 +23,15 @@ def run(
     from registry.packs import PACKS
     from workers.inprocess import script as scripts
     from workers.inprocess import stage
+    from workers.mcp.wiring import Lazily
 
     settings = get_settings()
     script_read = scripts.read_script(read_data(script))
-    report = stage.run(read_data(file), script_read, PACKS, settings.limits, playbooks(settings))
+    servers = Lazily(settings)
+    try:
+        report = stage.run(read_data(file), script_read, PACKS, settings.limits, playbooks(settings), servers)
+    finally:
+        servers.close()
     if as_json:
         say_json(report)
     else:

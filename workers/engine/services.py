@@ -41,6 +41,19 @@ class KeptDocuments(Protocol):
         ...
 
 
+class Serving(Protocol):
+    """Gives the tools of MCP servers by id; says which server, or tool of it, is left out, and why."""
+
+    def __call__(self, ids: Sequence[str], left_out: Callable[[str, str | None, str], None]) -> Sequence[Skill]: ...
+
+
+def no_servers(ids: Sequence[str], left_out: Callable[[str, str | None, str], None]) -> Sequence[Skill]:
+    """Where no server can be started, each is left out."""
+    for id_ in ids:
+        left_out(id_, None, "MCP servers cannot be started here")
+    return ()
+
+
 class ForgottenDocuments:
     """Where there are no documents, none is kept."""
 
@@ -82,6 +95,8 @@ class Services:
     #: The documents there are now, for a run of this workspace.
     documents: Callable[[RunRecord], Mapping[str, Playbook]] = field(default=lambda _run: {})
     kept_documents: KeptDocuments = field(default_factory=ForgottenDocuments)
+    #: The tools of MCP servers, which are started for it; told of each server or tool that is left out, and why.
+    mcp: Serving = no_servers
     #: Faults of a run's definition; any of them stops it before its first step.
     check: Callable[[RunRecord], list[str]] = field(default=lambda _run: [])
     #: The same for a definition that a run is about to use: a child's, the target's of a handoff.

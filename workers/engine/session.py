@@ -7,7 +7,7 @@ the lock.
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from orchestrator.records import (
@@ -34,6 +34,7 @@ from registry.hooks import by_event
 from registry.jsontext import compact
 from registry.permissions import Policy
 from registry.playbooks import Playbook
+from registry.skills.skill import Skill
 from workers.engine import restore
 from workers.engine.services import Services
 from workers.engine.toolset import Toolset
@@ -127,9 +128,17 @@ class Session:
         self.graph: Graph = agent.effective_graph()
         above = tuple(Policy(agent_map, run_map, mode) for agent_map, run_map, mode in self.record.ancestors)
         self.policy = Policy(agent.permissions, self.record.permissions, self.record.mode or agent.mode, above)
-        self.tools = Toolset(agent, self.services, kind=self.record.kind)
+        self.tools = Toolset(agent, self.services, kind=self.record.kind, serve=self._serve)
         #: What listens to each event of the run; most agents have none.
         self.hooks = by_event(agent.hooks)
+
+    def _serve(self, servers: Sequence[str]) -> Sequence[Skill]:
+        """The tools of its MCP servers; what is left out is told in the trace."""
+
+        def left_out(server: str, tool: str | None, reason: str) -> None:
+            self.emit("mcp.skipped", server=server, tool=tool, reason=reason)
+
+        return self.services.mcp(servers, left_out)
 
     @property
     def fence(self) -> int:

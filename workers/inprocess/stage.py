@@ -27,7 +27,7 @@ from registry.packs import Pack
 from registry.playbooks import NONE, Playbook
 from registry.skills.context import Execution
 from registry.skills.registry import SkillRegistry
-from workers.engine.services import Services
+from workers.engine.services import Services, Serving, no_servers
 from workers.engine.targets import Target, of_row
 from workers.inprocess.conductor import Conductor
 from workers.inprocess.script import Script, stub
@@ -43,11 +43,12 @@ def run(
     packs: Mapping[str, Pack],
     limits: Limits,
     documents: Mapping[str, Playbook] = NONE,
+    mcp: Serving = no_servers,
 ) -> dict[str, Json]:
     """Runs the agent to its end, or until it waits for an answer the script does not have."""
     if faults := _errors(definition):
         return _refused(faults)
-    return stage(definition, script, packs, limits, documents).play()
+    return stage(definition, script, packs, limits, documents, mcp).play()
 
 
 def stage(
@@ -56,6 +57,7 @@ def stage(
     packs: Mapping[str, Pack],
     limits: Limits,
     documents: Mapping[str, Playbook] = NONE,
+    mcp: Serving = no_servers,
 ) -> "Stage":
     """Everything one run needs, before it begins."""
     database, model = MemoryDatabase(), ScriptedModel(script.model)
@@ -72,6 +74,7 @@ def stage(
         extra_tools=[stub(name, spec) for name, spec in script.tools.items()],
         documents=lambda _run: documents,
         kept_documents=StoredDocuments(database),
+        mcp=mcp,
         check_definition=lambda definition, _run: _errors(definition),
         agents=StoredAgents(database, lambda: _known(packs, script, limits, documents), lambda: _names(agents)),
         threads=StoredThreads(database),
