@@ -118,3 +118,7 @@ class Keeping(Section):
     """Memories one being, one project, one conversation or one person may have."""
     session_days: int = Field(90, ge=1)
     """Days a memory of a conversation is kept."""
+    recall_passages: int = Field(20_000, ge=1)
+    """Pieces of what was said that one agent can find, the latest."""
+    recall_days: int = Field(365, ge=1)
+    """Days after the end of a run in which what was said in it can be found."""

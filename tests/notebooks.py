@@ -10,7 +10,7 @@ from registry.skills.context import Caller, SkillContext
 from registry.skills.notebook import Notebook
 from registry.skills.registry import SkillRegistry, SkillResult
 
-KEPT = ("plan", "semantic-memory", "pin-memory")
+KEPT = ("plan", "episodic-memory", "semantic-memory", "pin-memory")
 TOOLS = SkillRegistry(tool for name in KEPT for tool in PACKS[name].tools)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from orchestrator.ports.agendas import StoredAgendas
 from orchestrator.ports.pins import StoredPins
 from orchestrator.ports.provenance import Provenance
+from orchestrator.ports.recollections import StoredRecollections
 from orchestrator.ports.records import StoredRecords
 from orchestrator.sections import Keeping
 from orchestrator.store.database import Database
@@ -21,4 +22,5 @@ def notebook(database: Database, keeping: Keeping, *, outside: Iterable[str] = (
         agendas=StoredAgendas(database, provenance),
         records=StoredRecords(database, provenance, most=keeping.memories, session_days=keeping.session_days),
         pins=StoredPins(database, provenance),
+        recollections=StoredRecollections(database, most=keeping.recall_passages, days=keeping.recall_days),
     )

@@ -51,7 +51,7 @@ def _notes_have(connection: Connection, caller: Caller) -> bool:
     if own is not None and pins.any_untrusted(connection, caller.owner_id, own):
         return True
     for scope in ("long", "session"):
-        space = spaces.of_record(caller, scope)
+        space = spaces.of_record(connection, caller, scope)
         if space is not None and memories.any_untrusted(connection, memories.Space(caller.owner_id, space)):
             return True
     agenda = spaces.of_agenda(caller)

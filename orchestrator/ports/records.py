@@ -36,9 +36,9 @@ class StoredRecords:
 
     def write(self, caller: Caller, scope: RecordScope, text: str, key: str | None) -> Record:
         """See `Records`."""
-        space = _space(caller, scope)
 
         def work(connection: Connection) -> Row[Any]:
+            space = _space(connection, caller, scope)
             moves.take_turns(connection, space)
             call = call_key(caller)
             if mine := moves.of_call(connection, call):
@@ -78,9 +78,9 @@ class StoredRecords:
 
     def listed(self, caller: Caller, scopes: Sequence[RecordScope], limit: int) -> list[Record]:
         """See `Records`."""
-        mine = _spaces(caller)
         found = []
         with self._database.read() as connection:
+            mine = _spaces(connection, caller)
             for scope in scopes:
                 if scope in mine:
                     found += [_record(row, scope) for row in moves.latest(connection, mine[scope], limit)]
@@ -91,7 +91,7 @@ class StoredRecords:
         """See `Records`."""
 
         def work(connection: Connection) -> Record | None:
-            for scope, space in _spaces(caller).items():
+            for scope, space in _spaces(connection, caller).items():
                 moves.take_turns(connection, space)
                 if (known := moves.one(connection, space, id_)) is None:
                     continue
@@ -106,20 +106,20 @@ class StoredRecords:
         """See `Records`."""
 
         def work(connection: Connection) -> None:
-            for space in _spaces(caller).values():
+            for space in _spaces(connection, caller).values():
                 moves.forget(connection, space, id_)
 
         self._database.write(work)
 
 
-def _spaces(caller: Caller) -> dict[RecordScope, Space]:
+def _spaces(connection: Connection, caller: Caller) -> dict[RecordScope, Space]:
     """Every scope the caller has, and where it lies."""
-    named = {scope: spaces.of_record(caller, scope) for scope in SCOPES}
+    named = {scope: spaces.of_record(connection, caller, scope) for scope in SCOPES}
     return {scope: Space(caller.owner_id, name) for scope, name in named.items() if name is not None}
 
 
-def _space(caller: Caller, scope: RecordScope) -> Space:
-    name = spaces.of_record(caller, scope)
+def _space(connection: Connection, caller: Caller, scope: RecordScope) -> Space:
+    name = spaces.of_record(connection, caller, scope)
     if name is not None:
         return Space(caller.owner_id, name)
     if scope == "session":

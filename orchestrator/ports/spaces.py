@@ -16,22 +16,29 @@ def own(connection: Connection, caller: Caller) -> str | None:
         return f"being:{caller.being_id}"
     if caller.agent_id is None:
         return None
-    lasts = caller.project_id is None or caller.thread_id is not None
-    if lasts or agents.is_saved(connection, caller.owner_id, caller.agent_id):
+    if caller.project_id is None or agents.is_saved(connection, caller.owner_id, caller.agent_id):
         return f"agent:{caller.agent_id}"
+    if caller.thread_id is not None and not agents.is_own(connection, caller.thread_id, caller.agent_id):
+        return f"agent:{caller.agent_id}"  # a preset somebody talks to
     return f"project:{caller.project_id}/agent:{caller.agent_id}"
 
 
-def of_record(caller: Caller, scope: RecordScope) -> str | None:
-    """Where memories of a scope lie; None: this caller has nowhere to keep them."""
+def outlives(connection: Connection, caller: Caller) -> bool:
+    """Whether the caller is an agent its owner saved."""
+    return caller.agent_id is not None and agents.is_saved(connection, caller.owner_id, caller.agent_id)
+
+
+def of_record(connection: Connection, caller: Caller, scope: RecordScope) -> str | None:
+    """Where memories of a scope lie; None: this caller has nowhere to keep them. A thread is no project to remember
+    for: there an agent without a being remembers for itself."""
     if scope == "session":
         return f"session:{caller.thread_id}/{caller.agent_id}" if caller.thread_id and caller.agent_id else None
     if caller.kind == "person":
         return "owner"
     if caller.being_id is not None:
         return f"being:{caller.being_id}"
-    if caller.thread_id is not None and caller.agent_id is not None:
-        return f"agent:{caller.agent_id}"
+    if caller.thread_id is not None:
+        return own(connection, caller)
     return f"project:{caller.project_id}" if caller.project_id is not None else None
 
 
@@ -46,4 +53,4 @@ def of_agenda(caller: Caller) -> str | None:
 
 def project_of(caller: Caller, namespace: str) -> str | None:
     """The project that rows of this namespace go with; None: they outlive it."""
-    return caller.project_id if namespace.startswith("project:") else None
+    return caller.project_id if namespace.startswith(("project:", "session:")) else None

@@ -109,6 +109,12 @@ def by_key(connection: Connection, owner_id: str, project_id: str | None, key: s
     return connection.execute(query.limit(1)).first()
 
 
+def is_own(connection: Connection, project_id: str, key: str) -> bool:
+    """Whether an agent of this id belongs to a project or a thread."""
+    mine = select(agents.c.id).where(agents.c.project_id == project_id, agents.c.key == key)
+    return connection.execute(mine).first() is not None
+
+
 def is_saved(connection: Connection, owner_id: str, key: str) -> bool:
     """Whether an agent outlives its projects."""
     return connection.execute(select(agents.c.id).where(_saved(owner_id), agents.c.key == key)).first() is not None

@@ -7,7 +7,7 @@ note down for themselves in `notebook_tables`.
 from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Table, Text, UniqueConstraint
 
 from orchestrator.store import columns
-from orchestrator.store.notebook_tables import agenda_items, agendas, pins
+from orchestrator.store.notebook_tables import agenda_items, agendas, passages, pins, recalled_runs, sources
 from orchestrator.store.tables import metadata
 from orchestrator.store.thread_tables import thread_runs, threads, triggers
 
@@ -168,9 +168,12 @@ __all__ = [
     "memories",
     "memory_words",
     "metadata",
+    "passages",
     "pins",
+    "recalled_runs",
     "schedules",
     "sessions",
+    "sources",
     "thread_runs",
     "threads",
     "triggers",

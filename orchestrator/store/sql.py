@@ -6,10 +6,14 @@ from typing import Any
 from sqlalchemy import Connection, Table, text
 
 
-def insert_or_ignore(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-    """Inserts rows whose key is not there yet."""
+def insert_or_ignore(connection: Connection, table: Table, rows: Sequence[dict[str, Any]], **extra: Any) -> None:
+    """Inserts rows whose key is not there yet.
+
+    `extra` are column values that are SQL expressions, the same for every row.
+    """
     if rows:
-        connection.execute(_insert(connection, table).on_conflict_do_nothing(), rows)
+        statement = _insert(connection, table).values(**extra) if extra else _insert(connection, table)
+        connection.execute(statement.on_conflict_do_nothing(), rows)
 
 
 def upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]], **extra: Any) -> None:

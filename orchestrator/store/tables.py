@@ -208,6 +208,8 @@ runs = Table(
     # The next to get a wake-up, found without looking at all that wait for a place.
     columns.partial("ix_runs_unsent", "project_id", "created_at", "id", where="status = 'queued' AND wakes = 0"),
     Index("ix_runs_task_id", "task_id"),
+    # Runs of an agent that have ended, for an agent that looks back.
+    columns.partial("ix_runs_agent_id_ended_at", "agent_id", "ended_at", where="ended_at IS NOT NULL"),
     Index("ix_runs_parent_id_parent_step", "parent_id", "parent_step"),
 )
 

@@ -2,13 +2,26 @@
 
 from collections.abc import Mapping
 
-from registry.packs import agents, core, fetch, files, pin_memory, plan, semantic_memory, threads
+from registry.packs import (
+    agents,
+    core,
+    episodic_memory,
+    fetch,
+    files,
+    pin_memory,
+    plan,
+    semantic_memory,
+    threads,
+)
 from registry.packs.pack import NoSpec, Pack
 
 #: Pack name -> the pack.
 PACKS: Mapping[str, Pack] = {
     module.PACK.name: module.PACK
-    for module in (core, agents, threads, fetch, files, plan, semantic_memory, pin_memory)
+    for module in (
+        *(core, agents, threads, fetch, files),
+        *(plan, episodic_memory, semantic_memory, pin_memory),
+    )
 }
 
 __all__ = ["PACKS", "NoSpec", "Pack"]

@@ -230,6 +230,7 @@ class Notebook:
     agendas: Agendas
     records: Records
     pins: Pins
+    recollections: Recollections
 
 
 __all__ = [

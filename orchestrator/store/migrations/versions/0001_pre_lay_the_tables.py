@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from orchestrator.store import fulltext
+
 revision = "0001_pre"
 down_revision = None
 branch_labels = None
@@ -300,6 +302,13 @@ def upgrade() -> None:
         batch_op.create_index("ix_runs_parent_id_parent_step", ["parent_id", "parent_step"], unique=False)
         batch_op.create_index("ix_runs_project_id_status_wakes", ["project_id", "status", "wakes"], unique=False)
         batch_op.create_index("ix_runs_task_id", ["task_id"], unique=False)
+        batch_op.create_index(
+            "ix_runs_agent_id_ended_at",
+            ["agent_id", "ended_at"],
+            unique=False,
+            sqlite_where=sa.text("ended_at IS NOT NULL"),
+            postgresql_where=sa.text("ended_at IS NOT NULL"),
+        )
         batch_op.create_index(
             "ix_runs_unsent",
             ["project_id", "created_at", "id"],
@@ -606,6 +615,58 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_pins_project_id"), ["project_id"], unique=False)
 
     op.create_table(
+        "sources",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.Text(), nullable=False),
+        sa.Column("namespace", sa.Text(), nullable=False),
+        sa.Column("uri", sa.Text(), nullable=False),
+        sa.Column("title", sa.Text(), nullable=True),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("content_hash", sa.Text(), nullable=False),
+        sa.Column("bytes", sa.BigInteger(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_sources")),
+        sa.UniqueConstraint("owner_id", "namespace", "uri", name=op.f("uq_sources_owner_id_namespace_uri")),
+    )
+    with op.batch_alter_table("sources", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_sources_owner_id_namespace_content_hash", ["owner_id", "namespace", "content_hash"], unique=False
+        )
+
+    op.create_table(
+        "recalled_runs",
+        sa.Column("run_id", sa.Text(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_recalled_runs_run_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("run_id", name=op.f("pk_recalled_runs")),
+    )
+    op.create_table(
+        "passages",
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("space", sa.Text(), nullable=False),
+        sa.Column("source_id", sa.Text(), nullable=True),
+        sa.Column("run_id", sa.Text(), nullable=True),
+        sa.Column("thread_id", sa.Text(), nullable=True),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("terms", fulltext.Terms(), nullable=False),
+        sa.Column("embedding", sa.LargeBinary(), nullable=True),
+        sa.Column("embedded_by", sa.Text(), nullable=True),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_passages_run_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_passages_source_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_passages")),
+    )
+    with op.batch_alter_table("passages", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_passages_run_id"), ["run_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_passages_source_id"), ["source_id"], unique=False)
+        batch_op.create_index("ix_passages_space_at", ["space", "at"], unique=False)
+
+    for statement in fulltext.statements(op.get_bind().dialect.name):
+        op.execute(statement)
+
+    op.create_table(
         "threads",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("kind", sa.Text(), nullable=False),
@@ -668,6 +729,11 @@ def downgrade() -> None:
 
     op.drop_table("thread_runs")
     op.drop_table("threads")
+    if op.get_bind().dialect.name == "sqlite":
+        op.execute("DROP TABLE passages_fts")
+    op.drop_table("passages")
+    op.drop_table("recalled_runs")
+    op.drop_table("sources")
     op.drop_table("pins")
     op.drop_table("agenda_items")
     op.drop_table("agendas")
@@ -702,6 +768,11 @@ def downgrade() -> None:
             "ix_runs_unsent",
             sqlite_where=sa.text("status = 'queued' AND wakes = 0"),
             postgresql_where=sa.text("status = 'queued' AND wakes = 0"),
+        )
+        batch_op.drop_index(
+            "ix_runs_agent_id_ended_at",
+            sqlite_where=sa.text("ended_at IS NOT NULL"),
+            postgresql_where=sa.text("ended_at IS NOT NULL"),
         )
         batch_op.drop_index("ix_runs_task_id")
         batch_op.drop_index("ix_runs_project_id_status_wakes")
