@@ -28,6 +28,7 @@ look at an empty table.
 | `taken_back` | the clock has queued runs whose lease ran out, nobody was woken yet |
 | `due` | the clock has queued runs whose time came, nobody was woken yet |
 | `expired` | the clock has closed signals past their time, nobody was woken yet |
+| `fired` | a due time is committed with what it starts, nobody was woken yet |
 | `rewoken` | the clock has counted wake-ups once more, they are not sent |
 | `stepped` | a suspect got past its step, its worker does not know yet |
 | `leaving` | a stopping worker has given its runs back, its row says that it lives |
@@ -42,7 +43,7 @@ from dataclasses import dataclass
 POINTS = (
     *("submitted", "registered", "claimed", "asking", "heard", "begun", "acted", "noted", "checkpoint"),
     *("parked", "ended", "published", "told", "fanning", "replaced", "answered", "settling", "cancelled"),
-    *("elected", "taken_back", "due", "expired", "rewoken", "stepped", "leaving"),
+    *("elected", "taken_back", "due", "expired", "fired", "rewoken", "stepped", "leaving"),
 )
 MODES = ("kill", "stop", "raise", "delay")
 

@@ -72,6 +72,10 @@ class Limits(GraphLimits):
     """Characters kept from the end of a clipped result."""
     event_bytes: int = Field(65_536, ge=1_024)
     """Bytes one event may have."""
+    pending_triggers: int = Field(20, ge=1)
+    """Messages of schedules and webhooks that may wait for a busy thread."""
+    late_schedule_s: int = Field(900, ge=1)
+    """Seconds a due time may be found late and still be worked off; later it is missed."""
     signal_life_days: int = Field(7, ge=1)
     """Days until an unanswered signal expires."""
     open_decisions_per_project: int = Field(20, ge=1)

@@ -251,6 +251,7 @@ def services(settings: Settings) -> Services:
         agents=ports.agents,
         documents=lambda run: playbooks(settings, _folder(settings, run)),
         kept_documents=StoredDocuments(database),
+        scheduler=ports.scheduler,
         mcp=Lazily(settings, net, list(skills)),
         check=checker.run,
         check_definition=checker.definition,

@@ -5,6 +5,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
+from orchestrator import makers
 from orchestrator.ports.keys import call_key
 from orchestrator.settings import Settings
 from orchestrator.store import generators
@@ -13,6 +14,7 @@ from orchestrator.store.database import Database
 from registry.base import Json
 from registry.errors import Detail, SkillError
 from registry.ids import new_id
+from registry.permissions import Policy
 from registry.schedules import Schedule
 from registry.skills.context import Caller, SkillContext
 from registry.skills.registry import SkillRegistry
@@ -35,7 +37,16 @@ class StoredSchedules:
     def timezone(self) -> str:
         return self._settings.timezone
 
-    def create(self, caller: Caller, schedule: Schedule, *, allowed: frozenset[str] | None) -> str:
+    def made(self, caller: Caller) -> tuple[str, Schedule] | None:
+        """See `Schedules`."""
+        with self._database.read() as connection:
+            mine = moves.of_call(connection, call_key(caller))
+            row = moves.one(connection, caller.owner_id, mine) if mine is not None else None
+        return None if row is None else (str(row.id), moves.rule(row))
+
+    def create(
+        self, caller: Caller, schedule: Schedule, *, allowed: frozenset[str] | None, policy: Policy | None = None
+    ) -> str:
         """See `Schedules`."""
         action = schedule.action
         if action["kind"] == "skill":
@@ -50,6 +61,7 @@ class StoredSchedules:
             "action": action,
             "next_run_at": schedule.next_time(schedule.anchor),
             "max_runs": schedule.max_runs,
+            "maker": makers.of(caller, policy),
             "start_at": schedule.start_at,
             "end_at": schedule.end_at,
             "call_key": call_key(caller),

@@ -1,6 +1,5 @@
 """The ports over rows, made together for whoever calls skills: a worker, the command line, the API."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,6 +17,9 @@ from orchestrator.store.database import get_database
 from registry.graph.validation import Registries
 from registry.packs import PACKS
 from registry.skills.notebook import Notebook
+from orchestrator.ports.scheduler import StoredScheduler
+from orchestrator.ports.voices import Rooms
+from registry.presets import Presets
 from registry.skills.registry import SkillRegistry
 
 
@@ -31,6 +33,7 @@ class RowPorts:
     studio: StoredStudio
     agents: StoredAgents
     threads: StoredThreads
+    scheduler: StoredScheduler
 
 
 def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
@@ -43,8 +46,17 @@ def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
     def known() -> Registries:
         return registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
 
-    def preset_names() -> Iterable[str]:
-        return [card.name for card in load_presets(settings, known()).cards]
+    @cache
+    def presets() -> Presets:
+        return load_presets(settings, known())
+
+    rooms = Rooms(
+        presets=lambda: {id_: preset.agent for id_, preset in presets().items() if not preset.lacks},
+        max_cost_micro=int(settings.project_cost_usd * 1_000_000),
+        max_parallel=settings.limits.parallel_tasks,
+        skills=tuple(sorted(skill.name for skill in skills)),
+        script={} if settings.stand_in else None,
+    )
 
     return RowPorts(
         memory=StoredMemories(database, outside=outside, most=settings.keeping.memories),
@@ -54,5 +66,6 @@ def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
         meter=CountingMeter(settings),
         studio=StoredStudio(database, skills),
         threads=StoredThreads(database),
-        agents=StoredAgents(database, known, preset_names),
+        agents=StoredAgents(database, known, lambda: [card.name for card in presets().cards]),
+        scheduler=StoredScheduler(database, rooms),
     )

@@ -63,8 +63,19 @@ schedules = Table(
     metadata,
     columns.key(),
     Column("owner_id", Text, nullable=False),
-    #: Whose run made it; None: a person did.
+    #: Who acts for it, and whose run made it; None: a person did.
     Column("agent_id", Text),
+    #: The thread it says its text in, and nobody else's schedule; None: each time a project of its own.
+    Column("thread_id", Text),
+    #: Of its runs; None: as the thread or the agent has it.
+    Column("mode", Text),
+    #: What a run in the thread knows of earlier ones: none, last (so many), all.
+    Column("history", Text),
+    Column("history_last", Integer),
+    #: {agentId, mode, permissions, gates} of the run that made it: nothing it starts may do more.
+    Column("maker", columns.JsonText),
+    #: From when its failures count: since somebody last let it go on.
+    columns.time("watched_from"),
     Column("title", Text, nullable=False),
     #: at, every, cron
     Column("kind", Text, nullable=False),
@@ -78,7 +89,7 @@ schedules = Table(
     Column("reason", Text),
     columns.time("next_run_at"),
     columns.time("last_run_at"),
-    #: fired, missed, skipped: what became of the last due time.
+    #: What became of the last due time, as `firings.result`.
     Column("last_result", Text),
     columns.count("runs"),
     Column("max_runs", Integer),
@@ -87,6 +98,7 @@ schedules = Table(
     Column("call_key", Text),
     columns.time("created_at", nullable=False),
     UniqueConstraint("call_key"),
+    UniqueConstraint("thread_id"),
     Index("ix_schedules_owner_id_status", "owner_id", "status"),
     columns.partial("ix_schedules_next_run_at", "next_run_at", where="status = 'active'"),
 )
@@ -98,9 +110,11 @@ firings = Table(
     Column("schedule_id", Text, ForeignKey("schedules.id", ondelete="CASCADE"), primary_key=True),
     Column("due_at", BigInteger, primary_key=True, autoincrement=False),
     columns.time("at", nullable=False),
-    #: fired, missed, skipped
+    #: fired, queued (its thread was busy), dropped (and full), missed, skipped, empty (it has nothing to say), failed
     Column("result", Text, nullable=False),
     Column("reason", Text),
+    #: The run it began in its thread; one that was queued begins later.
+    Column("run_id", Text),
     #: The project it started.
     Column("project_id", Text, ForeignKey("projects.id", ondelete="SET NULL")),
 )

@@ -14,6 +14,7 @@ from orchestrator.store.database import now_ms
 from orchestrator.store.tables import files, projects, runs, tasks
 from registry.agents import AgentDefinition
 from registry.errors import Refused
+from registry.permissions import Gate
 
 
 def by_key(connection: Connection, owner_id: str, client_key: str) -> Row[Any] | None:
@@ -46,6 +47,16 @@ def create(
         runs_moves.make_planner(connection, stored, planner.name, planner.id, planner.definition_digest)
         lines = [Event("project.status", {"status": "planning", "from": "new"})]
     events.append(connection, stored.id, lines)
+
+
+def permit(connection: Connection, project_id: str, permissions: Mapping[str, Gate]) -> None:
+    """Sets the map that stands over that of every agent in it."""
+    connection.execute(update(projects).where(projects.c.id == project_id).values(permissions=dict(permissions)))
+
+
+def rights(connection: Connection, project_id: str) -> Row[Any]:
+    """Its map and mode."""
+    return connection.execute(select(projects.c.permissions, projects.c.mode).where(projects.c.id == project_id)).one()
 
 
 def cancel(connection: Connection, project_id: str, reason: str) -> bool:

@@ -22,6 +22,38 @@ def of_call(connection: Connection, call_key: str | None) -> str | None:
     return connection.execute(select(schedules.c.id).where(schedules.c.call_key == call_key)).scalar()
 
 
+def one(connection: Connection, owner_id: str, schedule_id: str) -> Row[Any] | None:
+    """An owner's schedule."""
+    query = select(schedules).where(schedules.c.owner_id == owner_id, schedules.c.id == schedule_id)
+    return connection.execute(query).one_or_none()
+
+
+def of_owner(connection: Connection, owner_id: str) -> list[Row[Any]]:
+    """All an owner has, the eldest first."""
+    query = select(schedules).where(schedules.c.owner_id == owner_id)
+    return list(connection.execute(query.order_by(schedules.c.created_at, schedules.c.id)))
+
+
+def of_thread(connection: Connection, thread_id: str) -> str | None:
+    """The schedule that speaks in a thread."""
+    return connection.execute(select(schedules.c.id).where(schedules.c.thread_id == thread_id)).scalar()
+
+
+def change(connection: Connection, schedule_id: str, values: Mapping[str, Any]) -> None:
+    connection.execute(update(schedules).where(schedules.c.id == schedule_id).values(dict(values)))
+
+
+def let_go_on(connection: Connection, schedule_id: str, next_run_at: int) -> None:
+    """Makes a schedule active again; failures of before are forgotten."""
+    values = {"status": "active", "reason": None, "next_run_at": next_run_at, "watched_from": now_ms()}
+    connection.execute(update(schedules).where(schedules.c.id == schedule_id).values(values))
+
+
+def remove(connection: Connection, schedule_id: str) -> bool:
+    """Deletes a schedule with its firings; what they started stays. False when it was gone."""
+    return connection.execute(delete(schedules).where(schedules.c.id == schedule_id)).rowcount == 1
+
+
 def active(connection: Connection, owner_id: str) -> int:
     """How many an owner has that will run again."""
     mine = select(func.count()).where(schedules.c.owner_id == owner_id, schedules.c.status == "active")
@@ -81,13 +113,19 @@ def claim(connection: Connection, row: Row[Any], next_run_at: int | None) -> boo
 
 
 def record(
-    connection: Connection, row: Row[Any], result: str, *, reason: str | None = None, project_id: str | None = None
+    connection: Connection,
+    row: Row[Any],
+    result: str,
+    *,
+    reason: str | None = None,
+    project_id: str | None = None,
+    run_id: str | None = None,
 ) -> None:
     """Keeps what became of the due time of a claimed schedule."""
     firing = {"schedule_id": row.id, "due_at": row.next_run_at, "result": result, "reason": reason}
-    connection.execute(insert(firings).values(at=now_ms(), project_id=project_id, **firing))
+    connection.execute(insert(firings).values(at=now_ms(), project_id=project_id, run_id=run_id, **firing))
     values: dict[str, Any] = {"last_result": result}
-    if result == "fired":
+    if result in ("fired", "queued"):
         values |= {"last_run_at": now_ms(), "runs": schedules.c.runs + 1}
     connection.execute(update(schedules).where(schedules.c.id == row.id).values(values))
 

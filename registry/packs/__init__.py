@@ -10,6 +10,7 @@ from registry.packs import (
     files,
     pin_memory,
     plan,
+    scheduler,
     semantic_memory,
     threads,
 )
@@ -19,7 +20,7 @@ from registry.packs.pack import NoSpec, Pack
 PACKS: Mapping[str, Pack] = {
     module.PACK.name: module.PACK
     for module in (
-        *(core, agents, threads, fetch, files),
+        *(core, agents, threads, scheduler, fetch, files),
         *(plan, episodic_memory, semantic_memory, pin_memory),
     )
 }

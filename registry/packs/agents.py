@@ -249,14 +249,10 @@ def hand_off(wanted: HandOff, context: SkillContext) -> HandedOff:
     control = _control(context)
     if context.policy is not None and context.policy.ancestors:
         raise SkillError("denied", "denied in subagent context: a child cannot hand over; end with what you have found")
-    target = _one(wanted.agent_id, context.roster)
+    target = top_level(wanted.agent_id, context.roster)
     card = target.card
     if card.id == context.caller.agent_id:
         raise SkillError("invalid_input", f"you are {card.id} yourself; go on, or name another agent")
-    if card.level != "top":
-        tops = _names([agent.card for agent in context.roster if agent.card.level == "top"])
-        words = f"{card.id} is a {card.level} agent and can only be spawned; you can hand over to: {tops}"
-        raise SkillError("invalid_input", words)
     if faults := target.faults():
         code = "handoff_model_unresolved" if all(f.startswith("model_unresolved:") for f in faults) else "agent_invalid"
         words = f"{card.id} cannot run here ({'; '.join(faults)[:500]}); hand over to another agent, or go on yourself"
@@ -290,6 +286,20 @@ def _agents(context: SkillContext) -> Agents:
     if context.agents is None:
         raise SkillError("not_wired", NOT_WIRED)
     return context.agents
+
+
+def top_level(text: str, roster: Sequence[Colleague]) -> Colleague:
+    """The agent of level top that a text means.
+
+    Raises:
+        SkillError: `invalid_input`, naming those there are.
+    """
+    target = _one(text, roster)
+    if target.card.level != "top":
+        tops = _names([agent.card for agent in roster if agent.card.level == "top"])
+        words = f"{target.card.id} is a {target.card.level} agent and can only be spawned; of level top are: {tops}"
+        raise SkillError("invalid_input", words)
+    return target
 
 
 def _one(text: str, roster: Sequence[Colleague]) -> Colleague:

@@ -19,6 +19,7 @@ from registry.skills.network import Network
 from registry.skills.notebook import Notebook
 from registry.skills.pages import Web
 from registry.skills.ports import Agents, Images, Llm, Memories, Schedules, Studio, Threads
+from registry.skills.triggers import Scheduler, Webhooks
 
 if TYPE_CHECKING:  # their models are built at import, and only few calls need them
     from registry.agents import AgentDefinition
@@ -330,6 +331,8 @@ class SkillContext:
     memory: Memories | None = None
     notebook: Notebook | None = None
     schedules: Schedules | None = None
+    scheduler: Scheduler | None = None
+    webhooks: Webhooks | None = None
     studio: Studio | None = None
     threads: Threads | None = None
     agents: Agents | None = None

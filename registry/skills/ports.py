@@ -13,6 +13,7 @@ from registry.base import Json
 if TYPE_CHECKING:
     from registry.agents import AgentDefinition
     from registry.generators import Generator
+    from registry.permissions import Policy
     from registry.schedules import Schedule
     from registry.skills.context import Caller
 
@@ -98,11 +99,23 @@ class Schedules(Protocol):
         """The owner's time zone (IANA)."""
         ...
 
-    def create(self, caller: "Caller", schedule: "Schedule", *, allowed: frozenset[str] | None) -> str:
+    def made(self, caller: "Caller") -> "tuple[str, Schedule] | None":
+        """The schedule this very call stored before: it runs again after a crash, and its times may be past by now."""
+        ...
+
+    def create(
+        self,
+        caller: "Caller",
+        schedule: "Schedule",
+        *,
+        allowed: frozenset[str] | None,
+        policy: "Policy | None" = None,
+    ) -> str:
         """Stores a schedule once for each call; returns its id.
 
         Args:
             allowed: skills the caller may use itself; None: all.
+            policy: what the caller may do; nothing the schedule starts may do more. None: a person's.
 
         Raises:
             SkillError: `invalid_input` when its action names what is not there, or gives a skill an input that does

@@ -114,11 +114,17 @@ def create(given: CreateSchedule, context: SkillContext) -> CreatedSchedule:
     if context.schedules is None:
         return CreatedSchedule(wired=False, note=NOT_WIRED)
     now = context.now_ms()
+    if (before := context.schedules.made(context.caller)) is not None:
+        return _told(*before, now)
     schedule = schedule_of(given, given.timezone or context.schedules.timezone, now)
     for field, words in faults(schedule, now):
         raise SkillError("invalid_input", f"{field}: {words}", details=[Detail(field, words)])
-    schedule_id = context.schedules.create(context.caller, schedule, allowed=context.allowed)
-    moments = islice(schedule.times(now), min(3, given.max_runs or 3))
+    allowed, policy = context.allowed, context.policy
+    return _told(context.schedules.create(context.caller, schedule, allowed=allowed, policy=policy), schedule, now)
+
+
+def _told(schedule_id: str, schedule: Schedule, now: int) -> CreatedSchedule:
+    moments = islice(schedule.times(now), min(3, schedule.max_runs or 3))
     return CreatedSchedule(
         schedule_id=schedule_id,
         kind=schedule.kind,

@@ -20,6 +20,7 @@ from registry.skills.pages import Web
 from registry.skills.ports import Agents, Memories, Schedules, Studio, Threads
 from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Skill
+from registry.skills.triggers import Scheduler, Webhooks
 from workers.engine.targets import Target
 from workers.models.model import ModelClient
 from workers.models.painting import Painter
@@ -80,6 +81,8 @@ class Services:
     memory: Memories | None = None
     notebook: Notebook | None = None
     schedules: Schedules | None = None
+    scheduler: Scheduler | None = None
+    webhooks: Webhooks | None = None
     studio: Studio | None = None
     threads: Threads | None = None
     agents: Agents | None = None
@@ -118,6 +121,8 @@ class Services:
             "memory": self.memory,
             "notebook": self.notebook,
             "schedules": self.schedules,
+            "scheduler": self.scheduler,
+            "webhooks": self.webhooks,
             "studio": self.studio,
             "threads": self.threads,
             "agents": self.agents,

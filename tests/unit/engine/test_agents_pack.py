@@ -385,7 +385,7 @@ def test_spawn_refuses_the_whole_and_queues_nothing(calls: list[Any], words: str
     [
         ("lead", "invalid_input", "yourself"),
         ("nobody", "invalid_input", "no agent is meant"),
-        ("Checker", "invalid_input", "can only be spawned; you can hand over to: lead (Lead), writer-one"),
+        ("Checker", "invalid_input", "can only be spawned; of level top are: lead (Lead), writer-one"),
         ("broken", "agent_invalid", "cannot run here"),
         ("modelless", "handoff_model_unresolved", "cannot run here"),
     ],

@@ -466,6 +466,12 @@ def upgrade() -> None:
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("owner_id", sa.Text(), nullable=False),
         sa.Column("agent_id", sa.Text(), nullable=True),
+        sa.Column("thread_id", sa.Text(), nullable=True),
+        sa.Column("mode", sa.Text(), nullable=True),
+        sa.Column("history", sa.Text(), nullable=True),
+        sa.Column("history_last", sa.Integer(), nullable=True),
+        sa.Column("maker", sa.Text(), nullable=True),
+        sa.Column("watched_from", sa.BigInteger(), nullable=True),
         sa.Column("title", sa.Text(), nullable=False),
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("spec", sa.Text(), nullable=False),
@@ -484,6 +490,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_schedules")),
         sa.UniqueConstraint("call_key", name=op.f("uq_schedules_call_key")),
+        sa.UniqueConstraint("thread_id", name=op.f("uq_schedules_thread_id")),
     )
     with op.batch_alter_table("schedules", schema=None) as batch_op:
         batch_op.create_index(
@@ -502,6 +509,7 @@ def upgrade() -> None:
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.Column("result", sa.Text(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("run_id", sa.Text(), nullable=True),
         sa.Column("project_id", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(
             ["project_id"], ["projects.id"], name=op.f("fk_firings_project_id"), ondelete="SET NULL"
