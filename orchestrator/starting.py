@@ -1,7 +1,8 @@
 """Projects that nobody submits: what a schedule or a webhook starts, from the action it was given.
 
 A prompt becomes one task for the agent it is for, where the owner saved that agent, and else for a generalist. A skill
-becomes a run that makes this one call, through the gate like any other. A generator becomes its plan, a brief is planned.
+becomes a run that makes this one call, through the gate like any other. A generator becomes its plan,
+a brief is planned.
 """
 
 from collections.abc import Mapping

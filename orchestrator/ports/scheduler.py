@@ -225,10 +225,9 @@ def _looser(connection: Connection, thread_id: str, hand: Hand, agent: AgentDefi
     row = projects.rights(connection, thread_id)
     limits = makers.permissions(makers.of(hand.caller, hand.policy), agent.id, agent.permissions)
     # The run's map stands over the agent's: what the caller is held to, the thread has to be held to as well.
-    held = all(
-        row.permissions.get(name) == gate or row.permissions.get(name) == "deny" for name, gate in limits.items()
-    )
-    widened = any(gate == "allow" and hand.policy.run.get(name) != "allow" for name, gate in row.permissions.items())
+    gates = row.permissions
+    held = all(gates.get(name) in (gate, "deny") for name, gate in limits.items())
+    widened = any(gate == "allow" and hand.policy.run.get(name) != "allow" for name, gate in gates.items())
     return not held or widened
 
 

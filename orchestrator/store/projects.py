@@ -56,7 +56,9 @@ def permit(connection: Connection, project_id: str, permissions: Mapping[str, Ga
 
 def rights(connection: Connection, project_id: str) -> Row[Any]:
     """Its map and mode."""
-    return connection.execute(select(projects.c.permissions, projects.c.mode).where(projects.c.id == project_id)).one()
+    query = select(projects.c.permissions, projects.c.mode).where(projects.c.id == project_id)
+    found: Row[Any] = connection.execute(query).one()
+    return found
 
 
 def cancel(connection: Connection, project_id: str, reason: str) -> bool:

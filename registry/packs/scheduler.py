@@ -122,10 +122,10 @@ def peek(asked: Peek, context: SkillContext) -> list[dict[str, Json]]:
     documented=False,
 )
 def set_schedule(wanted: SetSchedule, context: SkillContext) -> ScheduleSet:
-    """Makes a schedule, or changes the one whose id you give. Each time it is due its detail is said in its thread to its
-    agent, who then works as in any conversation and asks a person where it always does. At least a minute lies between
-    two times. A busy thread takes it later, once; a time found more than 15 minutes late is left out. Five failed runs
-    in a row pause it. It never fires at the moment it is set."""
+    """Makes a schedule, or changes the one whose id you give. Each time it is due its detail is said in its thread to
+    its agent, who then works as in any conversation and asks a person where it always does. Two times lie at least a
+    minute apart. A busy thread takes it later, once; a time found more than 15 minutes late is left out. Five failed
+    runs in a row pause it. It never fires at the moment it is set."""
     scheduler = _scheduler(context)
     given = wanted.to_json()
     agent_id = top_level(wanted.agent_id, context.roster).card.id if wanted.agent_id is not None else None

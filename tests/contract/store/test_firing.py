@@ -11,11 +11,14 @@ from sqlalchemy import delete, insert, select, update
 from orchestrator import firing, queue
 from orchestrator.clock import Clock
 from orchestrator.settings import Settings
-from orchestrator.store import definitions
+from orchestrator.store import definitions, kept, threads
+from orchestrator.store import schedules as moves
 from orchestrator.store import tables as t
 from orchestrator.store.database import get_database, now_ms
 from orchestrator.store.kept import firings, generators, schedules
+from orchestrator.store.threads import NewThread
 from registry.agents import AgentDefinition
+from registry.errors import Unavailable
 from registry.ids import new_id
 
 MINUTE = 60_000
@@ -72,6 +75,7 @@ class House:
 @pytest.fixture
 def house(store_settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     monkeypatch.setattr(queue, "advance", lambda *_: True)
+    monkeypatch.setattr(queue, "send", lambda *_: 0)
     monkeypatch.setattr("orchestrator.clock.LEASE_MS", 0)  # every clock of these tests is elected
     made = House(store_settings)
     yield made
@@ -256,11 +260,168 @@ def test_a_generator_becomes_its_plan_and_one_that_is_gone_fails_the_schedule(ho
     assert [signal.kind for signal in house.all(select(t.signals))] == ["alert"]
 
 
-def test_one_that_cannot_be_fired_keeps_no_other_from_its_time(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_cannot_be_fired_moves_on_and_rests_when_that_goes_on(house: House) -> None:
+    """However many there are of them, none keeps another from its time."""
     bad = house.schedule(due_ago_ms=2 * MINUTE, action={"kind": "nonsense"})
     good = house.schedule()
 
     house.tick()
-
     assert (house.row(bad).runs, house.row(good).runs) == (0, 1)
-    assert house.firings(bad) == [], "nothing of it was written"
+    assert [row.result for row in house.firings(bad)] == ["failed"]
+    assert house.tick() == 0, "it is not at the head of the queue for ever"
+
+    for _ in range(4):
+        assert house.row(bad).status == "active"
+        house.due_again(bad)
+        house.tick()
+    (alert,) = house.all(select(t.signals))
+    assert (house.row(bad).status, house.row(bad).next_run_at, alert.kind) == ("failed", None, "alert")
+
+
+@pytest.mark.parametrize("columns", [{"kind": "at", "spec": "1", "action": {}}, {"kind": "cron", "spec": "never"}])
+def test_one_that_has_no_other_time_fails_at_once(house: House, columns: dict[str, Any]) -> None:
+    due = house.schedule(**columns)
+    house.tick()
+
+    assert (house.row(due).status, [row.result for row in house.firings(due)]) == ("failed", ["failed"])
+    assert len(house.all(select(t.signals))) == 1
+
+
+def test_a_database_that_is_away_leaves_it_due(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    due = house.schedule()
+
+    def away(*_: Any) -> None:
+        raise Unavailable("gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("orchestrator.starting.start", away)
+        house.tick()
+    assert (house.firings(due), house.row(due).status) == ([], "active")
+    house.tick()
+    assert house.row(due).runs == 1
+
+
+GATES = {"fs.read": "allow", "fs.write": "deny", "process": "ask", "network": "allow"}
+
+
+def test_what_it_starts_has_its_makers_mode_and_never_more_rights(house: House) -> None:
+    maker = {"agentId": "ada", "mode": "plan", "permissions": {"fs.write": "allow"}, "gates": GATES}
+    house.schedule(maker=maker)
+    house.tick()
+
+    (project,) = house.projects
+    assert project.mode == "plan"
+    assert project.permissions == {"fs.write": "deny"}, "a team agent asks for process, and may use the network"
+
+
+# in a thread
+
+
+def thread(house: House, **about: Any) -> str:
+    agent = AgentDefinition.model_validate({"id": "ada", "name": "Ada", "instructions": "Talk."})
+    new = NewThread(id=new_id(), owner_id="local", title="Talk", agent=agent, kind="schedule", known_as="own", **about)
+    return house.database.write(lambda c: threads.create(c, new))
+
+
+def ended(house: House, thread_id: str, status: str = "completed") -> None:
+    """The run under way has ended, and the thread is free."""
+
+    def end(connection: Any) -> None:
+        (run_id,) = connection.execute(select(kept.threads.c.run_id).where(kept.threads.c.id == thread_id)).one()
+        connection.execute(update(t.runs).where(t.runs.c.id == run_id).values(status=status, due_at=None))
+        connection.execute(update(kept.threads).where(kept.threads.c.id == thread_id).values(run_id=None))
+
+    house.database.write(end)
+
+
+def test_one_with_a_thread_says_its_text_there(house: House) -> None:
+    room = thread(house)
+    due = house.schedule(thread_id=room, mode="ask", history="last", history_last=2)
+    assert house.tick() == 1
+    assert house.tick() == 0
+
+    (run,) = house.all(select(t.runs))
+    (firing_row,) = house.firings(due)
+    assert (run.project_id, run.kind, run.mode, run.agent_id) == (room, "thread", "ask", "ada")
+    assert (firing_row.result, firing_row.run_id, firing_row.project_id) == ("fired", run.id, None)
+    assert (house.row(due).runs, house.row(due).last_result) == (1, "fired")
+    (said,) = house.all(select(t.checkpoints.c.input))
+    assert said.input == {"text": "Write the digest.", "origin": "schedule"}
+    lines = house.all(select(t.events).where(t.events.c.trace_id == room))
+    assert [line.data for line in lines if line.kind == "schedule.fired"] == [
+        {"id": due, "threadId": room, "runId": run.id}
+    ]
+
+
+def test_a_busy_thread_takes_it_later_and_once(house: House) -> None:
+    room = thread(house)
+    due = house.schedule(thread_id=room)
+    for _ in range(3):
+        house.tick()
+        house.due_again(due)
+
+    assert [row.result for row in house.firings(due)] == ["fired", "queued", "dropped"]
+    assert len(house.all(select(kept.triggers))) == 1
+
+
+def test_one_with_nothing_to_say_only_moves_on(house: House) -> None:
+    due = house.schedule(thread_id=thread(house), action={"kind": "prompt", "text": " "})
+    house.tick()
+
+    assert [row.result for row in house.firings(due)] == ["empty"]
+    assert house.row(due).next_run_at > now_of(house) and house.all(select(t.runs)) == []
+
+
+def now_of(house: House) -> int:
+    return int(house.all(select(now_ms().label("now")))[0].now)
+
+
+def test_late_and_missed_hold_in_a_thread_too(house: House) -> None:
+    due = house.schedule(thread_id=thread(house), due_ago_ms=16 * MINUTE, spec="1")
+    house.tick()
+    assert [row.result for row in house.firings(due)] == ["missed"]
+    assert house.row(due).next_run_at > now_of(house), "never a burst"
+
+
+def test_five_failed_runs_pause_it_until_somebody_lets_it_go_on(house: House) -> None:
+    room = thread(house)
+    due = house.schedule(thread_id=room)
+    for _ in range(5):
+        house.tick()
+        ended(house, room, "failed")
+        house.due_again(due)
+    house.tick()
+
+    (alert,) = house.all(select(t.signals))
+    assert (house.row(due).status, alert.kind, len(house.all(select(t.runs)))) == ("paused", "alert", 5)
+
+    house.database.write(lambda c: moves.let_go_on(c, due, 1))
+    house.due_again(due)
+    house.tick()
+    assert (house.row(due).status, len(house.all(select(t.runs)))) == ("active", 6)
+
+
+@pytest.mark.parametrize("gone", ["thread", "agent"])
+def test_without_its_thread_or_its_agent_it_fails_and_says_so(house: House, gone: str) -> None:
+    room = thread(house)
+    due = house.schedule(thread_id=room)
+    if gone == "thread":
+        house.set(t.projects, status="cancelled")
+    else:
+        house.database.write(lambda c: c.execute(delete(t.agents)))
+    house.tick()
+
+    (alert,) = house.all(select(t.signals))
+    assert (house.row(due).status, alert.kind) == ("failed", "alert")
+    assert house.all(select(t.runs)) == []
+
+
+def test_many_clocks_say_it_once(house: House) -> None:
+    due = house.schedule(thread_id=thread(house))
+    together = [threading.Thread(target=firing.fire_due, args=(house.settings, house.database, 10)) for _ in range(6)]
+    for one in together:
+        one.start()
+    for one in together:
+        one.join(30)
+
+    assert len(house.firings(due)) == len(house.all(select(t.runs))) == house.row(due).runs == 1
