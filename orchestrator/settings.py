@@ -127,8 +127,6 @@ class Limits(GraphLimits):
     """Tasks a submitted plan may hold."""
     parallel_tasks: int = Field(32, ge=1)
     """Runs of one project that work at once, unless its file says otherwise."""
-    pending_triggers: int = Field(20, ge=1)
-    """Messages of schedules and webhooks that may wait for a busy thread."""
 
     task_requests: int = Field(40, ge=1)
     """GETs web skills of one task may make."""

@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from orchestrator.ports.keys import call_key
 from orchestrator.ports.studio import MAX_SAVED, comparable_name
 from orchestrator.store import agents as moves
+from orchestrator.store import threads
 from orchestrator.store.database import Database
 from registry.agents import AgentDefinition
 from registry.base import Json
@@ -71,6 +72,8 @@ class StoredAgents:
 
         def remove(connection: Connection) -> tuple[str, str]:
             row = _mine(connection, caller, agent_id)
+            if (thread := threads.speaks_in(connection, caller.owner_id, row.key)) is not None:
+                raise SkillError("conflict", f"it speaks in the thread {thread}; it can go when another speaks there")
             moves.remove(connection, row.id)
             return str(row.key), str(row.name)
 

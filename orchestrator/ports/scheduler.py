@@ -155,7 +155,7 @@ class StoredScheduler:
         if planned.thread_id is None:
             return self._rooms.thread(connection, hand, voice, kind="schedule", title=title, mode=mode)
         own = planned.thread_id == "self"
-        wanted = hand.caller.project_id if own else planned.thread_id
+        wanted = hand.caller.thread_id if own else planned.thread_id
         found = thread_of(connection, hand.caller.owner_id, wanted) if wanted is not None else None
         if found is None:
             words = "this run is in no thread" if own else f"there is no thread {planned.thread_id[:80]!r} of yours"

@@ -9,17 +9,17 @@ from orchestrator.ports.connections import StoredConnections
 from orchestrator.ports.memory import StoredMemories
 from orchestrator.ports.meter import CountingMeter
 from orchestrator.ports.notebook import notebook
+from orchestrator.ports.scheduler import StoredScheduler
 from orchestrator.ports.schedules import StoredSchedules
 from orchestrator.ports.studio import StoredStudio
 from orchestrator.ports.threads import StoredThreads
+from orchestrator.ports.voices import Rooms
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
 from registry.graph.validation import Registries
 from registry.packs import PACKS
-from registry.skills.notebook import Notebook
-from orchestrator.ports.scheduler import StoredScheduler
-from orchestrator.ports.voices import Rooms
 from registry.presets import Presets
+from registry.skills.notebook import Notebook
 from registry.skills.registry import SkillRegistry
 
 

@@ -1,7 +1,7 @@
 """Moves of `projects`, with their teams and tasks: written whole at submit, cancelled whole."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Connection, Row, insert, select, update
 
@@ -57,8 +57,7 @@ def permit(connection: Connection, project_id: str, permissions: Mapping[str, Ga
 def rights(connection: Connection, project_id: str) -> Row[Any]:
     """Its map and mode."""
     query = select(projects.c.permissions, projects.c.mode).where(projects.c.id == project_id)
-    found: Row[Any] = connection.execute(query).one()
-    return found
+    return cast("Row[Any]", connection.execute(query).one())
 
 
 def cancel(connection: Connection, project_id: str, reason: str) -> bool:

@@ -15,6 +15,7 @@ from orchestrator.records import Event
 from orchestrator.store import agents as agents_moves
 from orchestrator.store import definitions, events
 from orchestrator.store.database import now_ms
+from orchestrator.store.kept import schedules
 from orchestrator.store.tables import agents, projects, runs
 from orchestrator.store.thread_tables import thread_runs, threads, triggers
 from registry.agents import AgentDefinition
@@ -204,7 +205,8 @@ def scheduled(connection: Connection, thread_ids: Sequence[str]) -> frozenset[st
     waits = select(triggers.c.thread_id).where(
         triggers.c.thread_id.in_(thread_ids), triggers.c.schedule_id.is_not(None)
     )
-    return frozenset(connection.execute(union(made, ran, waits)).scalars())
+    set_for = select(schedules.c.thread_id).where(schedules.c.thread_id.in_(thread_ids))
+    return frozenset(connection.execute(union(made, ran, waits, set_for)).scalars())
 
 
 def speaks_in(connection: Connection, owner_id: str, agent_id: str) -> str | None:

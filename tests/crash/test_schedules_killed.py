@@ -1,6 +1,7 @@
 """A schedule due every minute, and a worker that is killed again and again: each due time is worked off once."""
 
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,8 @@ QUICK = {
     "LIMITS__CLOCK_TICK_S": "0.1",
     "WORKER_POOL": "threads",
 }
-#: Where a worker dies by itself; the others are killed at whatever they are doing.
-POINTS = (None, "fired=1", None, "claimed=1", "checkpoint=1", None, "ended=1", "fired=1:raise", "told=1", None)
+#: Where each worker dies in the second minute of its life; None: killed at whatever it is doing then.
+POINTS = (None, "fired=2", None, "claimed=2", "checkpoint=3", None, "ended=2", "fired=2", None, "told=3")
 
 
 class Minutes:
@@ -94,22 +95,28 @@ def every_minute(database: Database, settings: Settings) -> tuple[str, int]:
 def test_twenty_minutes_and_ten_deaths_are_twenty_firings(minutes: Minutes) -> None:
     settings = minutes.settings.model_copy(update={"stand_in": True})
     schedule_id, first = every_minute(minutes.database, settings)
-    points, deaths = list(POINTS), 0
-    worker = minutes.worker(points[0])
+    points, deaths = iter(POINTS), 0
+    point = next(points)
+    worker = minutes.worker(point)
+
+    def dead() -> bool:
+        return not worker.process.running
+
     for minute in range(MINUTES):
         minutes.until(first + minute * MINUTE)
-        if minute % 2 == 0:
-            point = points[deaths]
-            if point is not None and not point.endswith("raise"):
-                eventually(lambda worker=worker: not worker.process.running, 20)  # type: ignore[misc]
-            else:
-                eventually(lambda: minutes.chance.random() < 0.02 or len(minutes.firings) > minute, 20)  # noqa: B023
+        if minute % 2 and not dead() and point is None:
+            time.sleep(minutes.chance.random() * 0.5)
             worker.kill()
+        eventually(lambda: dead() or minutes.worked_off(minute + 1), 30)  # noqa: B023
+        if minute % 2:  # at the latest now
+            worker.kill()
+        if dead():
             deaths += 1
-            worker = minutes.worker(points[deaths] if deaths < DEATHS else None)
+            point = next(points, None)
+            worker = minutes.worker(point)
         eventually(lambda: minutes.worked_off(minute + 1), 30)  # noqa: B023
 
-    assert deaths == DEATHS
+    assert deaths >= DEATHS
     assert [row.due_at for row in minutes.firings] == [first + n * MINUTE for n in range(MINUTES)]
     assert {row.result for row in minutes.firings} == {"fired"}
     began = minutes.all(select(kept.thread_runs).order_by(kept.thread_runs.c.number))

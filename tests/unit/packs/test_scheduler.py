@@ -68,7 +68,9 @@ class Desk:
         project: str | None = None,
     ) -> SkillResult:
         self.calls += 1
-        caller = Caller("run", "local", project, run_id="r", agent_id=agent.id, call_id=call or str(self.calls))
+        caller = Caller(
+            "run", "local", project, run_id="r", agent_id=agent.id, call_id=call or str(self.calls), thread_id=project
+        )
         roster = [
             *(Colleague(AgentCard(a.id, a.name)) for a in (ADA, BOB)),
             Colleague(AgentCard("helper", "Helper", "delegate")),

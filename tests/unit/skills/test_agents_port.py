@@ -13,10 +13,13 @@ from orchestrator.ports.agents import StoredAgents
 from orchestrator.ports.wiring import wire
 from orchestrator.settings import Settings
 from orchestrator.store import agents as moves
+from orchestrator.store import threads
 from orchestrator.store.database import Database, get_database
 from orchestrator.store.tables import agents, projects
+from orchestrator.store.threads import NewThread
 from registry.agents import AgentDefinition
 from registry.errors import SkillError
+from registry.ids import new_id
 from registry.skills import catalogue
 from registry.skills.context import Caller, SkillContext
 
@@ -188,6 +191,16 @@ def test_a_delegate_is_changed_and_deleted_by_its_maker_alone(ours: StoredAgents
         ours.delete(caller(), made)
     with database.read() as connection:
         assert connection.execute(select(agents)).all() == []
+
+
+def test_who_speaks_in_a_thread_stays(ours: StoredAgents, database: Database) -> None:
+    made = ours.create(caller("a"), BODY, delegate=True)["id"]
+    agent = AgentDefinition.model_validate({"id": made, "instructions": "Talk."})
+    new = NewThread(id=new_id(), owner_id="local", title="Talk", agent=agent, known_as="own")
+    database.write(lambda c: threads.create(c, new))
+    with pytest.raises(SkillError) as refused:
+        ours.delete(caller(), made)
+    assert refused.value.code == "conflict"
 
 
 @pytest.mark.parametrize(
