@@ -81,7 +81,7 @@ def change(settings: Settings, schedule_id: str, *, title: str | None, status: s
             spent = row.max_runs is not None and row.runs >= row.max_runs
             if following is None or spent:
                 raise Refused("it has had its last time; make a new one", code="schedule_ended")
-            values |= {"status": "active", "next_run_at": following, "reason": None}
+            schedules.let_go_on(connection, row.id, following)
         if values:
             schedules.change(connection, row.id, values)
         return view(_mine(connection, settings, schedule_id))

@@ -70,8 +70,7 @@ class StoredScheduler:
 
         def move(connection: Connection) -> None:
             row = _mine(connection, caller, schedule_id)
-            sends.withdraw(connection, row.id)
-            schedules.remove(connection, row.id)
+            schedules.remove(connection, caller.owner_id, row.id)
 
         self._database.write(move)
 
@@ -232,7 +231,7 @@ def _looser(connection: Connection, thread_id: str, hand: Hand, agent: AgentDefi
 
 
 def _told(connection: Connection, caller: Caller, schedule_id: str) -> dict[str, Json]:
-    row = schedules.one(connection, caller.owner_id, schedule_id)
+    row = schedules.get(connection, caller.owner_id, schedule_id)
     assert row is not None
     thread = thread_of(connection, caller.owner_id, row.thread_id) if row.thread_id is not None else None
     about: dict[str, Json] = {}
@@ -255,7 +254,7 @@ def _may_see(caller: Caller, row: Row[Any]) -> bool:
 
 
 def _mine(connection: Connection, caller: Caller, schedule_id: str) -> Row[Any]:
-    row = schedules.one(connection, caller.owner_id, schedule_id)
+    row = schedules.get(connection, caller.owner_id, schedule_id)
     if row is None or not _may_see(caller, row):
         words = f"there is no schedule {schedule_id[:80]!r} of yours; schedule_list shows those there are"
         raise SkillError("not_found", words)

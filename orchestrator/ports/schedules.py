@@ -41,7 +41,7 @@ class StoredSchedules:
         """See `Schedules`."""
         with self._database.read() as connection:
             mine = moves.of_call(connection, call_key(caller))
-            row = moves.one(connection, caller.owner_id, mine) if mine is not None else None
+            row = moves.get(connection, caller.owner_id, mine) if mine is not None else None
         return None if row is None else (str(row.id), moves.rule(row))
 
     def create(

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, insert, literal, select, tuple_, update
 
 from orchestrator.store.database import now_ms
-from orchestrator.store.kept import firings, schedules
+from orchestrator.store.kept import firings, schedules, triggers
 from orchestrator.store.tables import projects
 from registry.schedules import Schedule
 
@@ -20,12 +20,6 @@ def of_call(connection: Connection, call_key: str | None) -> str | None:
     if call_key is None:
         return None
     return connection.execute(select(schedules.c.id).where(schedules.c.call_key == call_key)).scalar()
-
-
-def one(connection: Connection, owner_id: str, schedule_id: str) -> Row[Any] | None:
-    """An owner's schedule."""
-    query = select(schedules).where(schedules.c.owner_id == owner_id, schedules.c.id == schedule_id)
-    return connection.execute(query).one_or_none()
 
 
 def of_owner(connection: Connection, owner_id: str) -> list[Row[Any]]:
@@ -39,19 +33,10 @@ def of_thread(connection: Connection, thread_id: str) -> str | None:
     return connection.execute(select(schedules.c.id).where(schedules.c.thread_id == thread_id)).scalar()
 
 
-def change(connection: Connection, schedule_id: str, values: Mapping[str, Any]) -> None:
-    connection.execute(update(schedules).where(schedules.c.id == schedule_id).values(dict(values)))
-
-
 def let_go_on(connection: Connection, schedule_id: str, next_run_at: int) -> None:
     """Makes a schedule active again; failures of before are forgotten."""
     values = {"status": "active", "reason": None, "next_run_at": next_run_at, "watched_from": now_ms()}
     connection.execute(update(schedules).where(schedules.c.id == schedule_id).values(values))
-
-
-def remove(connection: Connection, schedule_id: str) -> bool:
-    """Deletes a schedule with its firings; what they started stays. False when it was gone."""
-    return connection.execute(delete(schedules).where(schedules.c.id == schedule_id)).rowcount == 1
 
 
 def active(connection: Connection, owner_id: str) -> int:
@@ -80,9 +65,12 @@ def change(connection: Connection, schedule_id: str, values: Mapping[str, Any]) 
 
 
 def remove(connection: Connection, owner_id: str, schedule_id: str) -> bool:
-    """False when there was none."""
+    """Deletes a schedule with its firings and what it has in queues; what they started stays. False: it was gone."""
     mine = (schedules.c.owner_id == owner_id) & (schedules.c.id == schedule_id)
-    return connection.execute(delete(schedules).where(mine)).rowcount == 1
+    if connection.execute(delete(schedules).where(mine)).rowcount != 1:
+        return False
+    connection.execute(delete(triggers).where(triggers.c.source_id == schedule_id))
+    return True
 
 
 def create(connection: Connection, row: Mapping[str, Any]) -> None:

@@ -91,7 +91,8 @@ def every_minute(database: Database, settings: Settings) -> tuple[str, int]:
     return str(made["id"]), int(made["nextRunAt"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(900)
 def test_twenty_minutes_and_ten_deaths_are_twenty_firings(minutes: Minutes) -> None:
     settings = minutes.settings.model_copy(update={"stand_in": True})
     schedule_id, first = every_minute(minutes.database, settings)
@@ -107,14 +108,14 @@ def test_twenty_minutes_and_ten_deaths_are_twenty_firings(minutes: Minutes) -> N
         if minute % 2 and not dead() and point is None:
             time.sleep(minutes.chance.random() * 0.5)
             worker.kill()
-        eventually(lambda: dead() or minutes.worked_off(minute + 1), 30)  # noqa: B023
+        eventually(lambda: dead() or minutes.worked_off(minute + 1), 60, every=0.1)  # noqa: B023
         if minute % 2:  # at the latest now
             worker.kill()
         if dead():
             deaths += 1
             point = next(points, None)
             worker = minutes.worker(point)
-        eventually(lambda: minutes.worked_off(minute + 1), 30)  # noqa: B023
+        eventually(lambda: minutes.worked_off(minute + 1), 60, every=0.1)  # noqa: B023
 
     assert deaths >= DEATHS
     assert [row.due_at for row in minutes.firings] == [first + n * MINUTE for n in range(MINUTES)]

@@ -389,6 +389,6 @@ def test_schedule_create_after_a_crash_is_told_of_its_schedule_though_its_time_i
     assert first.ok and again.ok, again
     assert again.output["scheduleId"] == first.output["scheduleId"]
     with database.read() as connection:
-        row = moves.one(connection, "local", first.output["scheduleId"])
+        row = moves.get(connection, "local", first.output["scheduleId"])
     assert row is not None and row.maker["mode"] == "auto"
     assert (row.maker["gates"]["fs.write"], row.maker["permissions"]) == ("deny", {"process": "allow"})
