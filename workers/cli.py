@@ -4,7 +4,7 @@ from typing import NoReturn
 
 from orchestrator.cli import application, run
 from orchestrator.commands import graph
-from workers.commands import doctor, graph_run, plan, skills, up, worker
+from workers.commands import doctor, graph_run, mcp, plan, skills, up, worker
 
 
 def main() -> NoReturn:
@@ -14,4 +14,5 @@ def main() -> NoReturn:
     for part in (plan.app, up.app, worker.app, doctor.app):
         app.add_typer(part)
     app.add_typer(skills.app, name="skills")
+    app.add_typer(mcp.app, name="mcp")
     run(app)

@@ -195,6 +195,30 @@ def documents(settings: Settings) -> list[Finding]:
     return [Finding("documents", "ok", f"{len(found)} found, {own} of them yours"), *bad]
 
 
+def servers(settings: Settings) -> list[Finding]:
+    """Starts every configured MCP server and lists its tools, as the first agent that names it does."""
+    from orchestrator.known import mcp_servers
+    from workers.mcp.wiring import Lazily
+
+    configured = mcp_servers(settings)
+    bad = [Finding("  left out", "broken", str(fault), "docs/mcp.md shows the form") for fault in configured.faults]
+    if not configured:
+        return bad and [Finding("mcp", "broken", "no server can be used"), *bad]
+    lazily = Lazily(settings)
+    try:
+        looked = lazily.made().look()
+    finally:
+        lazily.close()
+    ready = sum(one.state == "ready" for one in looked)
+    found = [Finding("mcp", "ok", f"{ready} of {len(looked)} servers are ready")]
+    for one in looked:
+        if one.state != "ready":
+            verdict: Verdict = "absent" if one.state == "disabled" else "broken"
+            found.append(Finding(f"  {one.server.id}", verdict, one.reason, f"look at {one.server.path}"))
+        found += [Finding(f"  {one.server.id}", "absent", f"{tool}: {why}") for tool, why in one.left_out]
+    return [*found, *bad]
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
 
@@ -211,6 +235,7 @@ _PROBES: dict[str, Callable[[Settings], list[Finding]]] = {
     "skills": skills,
     "presets": presets,
     "documents": documents,
+    "mcp": servers,
 }
 _REMEDIES = {
     "database": "look at OFFICINA_DATABASE_URL",

@@ -91,6 +91,22 @@ def print_skill(skill: View) -> None:
         _section(out, name.removesuffix("Schema"), _schema(skill[name]))
 
 
+def print_servers(found: Sequence[View]) -> None:
+    """A line a server; under it what it offers, or why it does not."""
+    table = _table("server", "where", "state", "tools")
+    for one in found:
+        about = Text(one_line(one["where"], 160), overflow="fold")
+        if one["reason"]:
+            about.append(f"\n{one_line(one['reason'], 300)}", style="dim")
+        for lost in one["leftOut"]:
+            about.append(
+                f"\nleft out: {one_line(lost['tool'] or '-', 80)}: {one_line(lost['reason'], 200)}", style="dim"
+            )
+        names = Text("\n".join(tool["name"] for tool in one["tools"]))
+        table.add_row(Text(one["id"], style="bold"), about, one["state"], names)
+    console().print(table if found else "no servers are configured; docs/mcp.md shows how")
+
+
 def print_documents(found: Sequence[View]) -> None:
     """A line a document."""
     table = _table("document", "about", "files", "from")

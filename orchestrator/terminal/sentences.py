@@ -118,4 +118,6 @@ _WORDS: Final[dict[str, Callable[[Data], str]]] = {
     "signal.expired": lambda d: "too many wait already" if d.get("reason") == "quota" else "nobody answered in time",
     "signal.executed": _executed,
     "file.written": _file,
+    "mcp.skipped": lambda d: f"{d['server']}{' ' + d['tool'] if d.get('tool') else ''} left out: {d['reason']}",
+    "mcp.failed": lambda d: f"{d['server']}: {d['reason']}",
 }

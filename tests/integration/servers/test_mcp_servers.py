@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -16,7 +17,7 @@ from registry import mcp
 from registry.packs.names import taken
 from registry.skills.context import Caller, SkillContext
 from registry.skills.registry import SkillRegistry, SkillResult
-from tests.support import eventually
+from tests.support import alive, eventually
 from workers.mcp.servers import McpServers, Timing
 from workers.net.guard import Guard
 
@@ -307,3 +308,32 @@ def test_a_forked_process_has_servers_of_its_own(bench: Any, tmp_path: Path) -> 
     os.waitpid(child, 0)
     assert (tmp_path / "said").read_text() not in ("", str(mine))
     assert box.call("box__pid").output == mine
+
+
+@pytest.mark.slow
+def test_nothing_is_left_of_a_server_whose_worker_was_killed(tmp_path: Path) -> None:
+    """SIGKILL leaves a worker no time: the keeper reads the end of its life line."""
+    file = tmp_path / ".officina" / "mcp.json"
+    file.parent.mkdir()
+    entry = {"command": sys.executable, "args": ["-I", "-S", SERVER, "orphan", str(tmp_path)]}
+    file.write_text(json.dumps({"mcpServers": {"box": entry}}))
+    program = (
+        "import pathlib, sys, time\n"
+        "from registry import mcp\n"
+        "from workers.mcp.servers import McpServers, Timing\n"
+        "from workers.net.guard import Guard\n"
+        f"file = pathlib.Path({str(file)!r})\n"
+        "servers = McpServers(lambda: mcp.load([file]), Guard(), frozenset(), Timing(60.0))\n"
+        "assert servers.skills(['box'], print)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    worker = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    try:
+        assert worker.stdout is not None and worker.stdout.readline() == "ready\n"
+        pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+        assert all(map(alive, pids))
+    finally:
+        worker.kill()
+        worker.wait()
+    eventually(lambda: not any(map(alive, pids)), 20)
