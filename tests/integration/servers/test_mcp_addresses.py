@@ -99,9 +99,9 @@ def test_an_address_inside_is_never_reached_unless_the_operator_says_so(
 def test_a_redirect_does_not_lead_past_the_guard(served: Any, httpserver: HTTPServer) -> None:
     httpserver.expect_request("/mcp").respond_with_data("", status=307, headers={"Location": "http://127.0.0.1:1/x"})
 
-    registry, left_out = served(Guard(allow={("127.0.0.1", httpserver.port)}), url=httpserver.url_for("/mcp"))
+    registry, left_out = served(Guard(allow={("localhost", httpserver.port)}), url=httpserver.url_for("/mcp"))
 
-    assert len(registry) == 0 and left_out
+    assert len(registry) == 0 and left_out and {request.path for request, _ in httpserver.log} == {"/mcp"}
 
 
 def test_headers_go_to_the_address_and_are_not_shown(
@@ -111,7 +111,7 @@ def test_headers_go_to_the_address_and_are_not_shown(
     httpserver.expect_request("/mcp").respond_with_data("no", status=401)
 
     _, left_out = served(
-        Guard(allow={("127.0.0.1", httpserver.port)}),
+        Guard(allow={("localhost", httpserver.port)}),
         url=httpserver.url_for("/mcp"),
         headers={"Authorization": "Bearer ${BOARD_TOKEN}"},
     )
