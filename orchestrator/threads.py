@@ -170,11 +170,11 @@ def delete(settings: Settings, thread_id: str, *, by: str) -> None:
 
 def rename(settings: Settings, thread_id: str, title: str) -> None:
     """Raises:
-    Refused: `unknown_thread`, `title_invalid`.
+    Refused: `unknown_thread`, `invalid_input`.
     """
     words = title.strip()
     if not 1 <= len(words) <= TITLE_CHARS:
-        raise Refused(f"a title has 1 to {TITLE_CHARS} characters, this one {len(words)}", code="title_invalid")
+        raise Refused(f"a title has 1 to {TITLE_CHARS} characters, this one {len(words)}", code="invalid_input")
     get_database(settings).write(lambda c: threads.rename(c, thread_id, words))
 
 

@@ -19,6 +19,8 @@ from orchestrator.store.tables import projects, runs, tasks
 FIRST_RESEND_MS, LAST_RESEND_MS = 2_000, 60_000
 #: Milliseconds until the clock looks at a row that waits for a place.
 UNSENT_MS = 10_000
+#: What runs of no task are for; that of a plan says so by itself.
+_TASKLESS = {"thread": "a message", "compact": "summing up"}
 #: A run that waits for a place. Spelled out, because a planner takes a partial index only for the words it is made of.
 UNSENT = text("runs.status = 'queued' AND runs.wakes = 0")
 _unsent, _UNSENT = runs.alias("unsent"), text("unsent.status = 'queued' AND unsent.wakes = 0")
@@ -101,17 +103,22 @@ def mark(connection: Connection, run_ids: list[str]) -> list[Wake]:
     ids = set(connection.execute(moved).scalars())
     named = (
         select(
-            runs.c.id, projects.c.title, tasks.c.key, tasks.c.title.label("task"), runs.c.agent_name, runs.c.priority
+            *(runs.c.id, runs.c.kind, runs.c.agent_name, runs.c.priority),
+            *(projects.c.title, tasks.c.key, tasks.c.title.label("task")),
         )
         .join(projects, projects.c.id == runs.c.project_id)
         .join(tasks, tasks.c.id == runs.c.task_id, isouter=True)
         .where(runs.c.id.in_(ids))
         .order_by(runs.c.priority.desc(), runs.c.created_at, runs.c.id)
     )
-    return [
-        Wake(r.id, r.title, r.task if r.task == r.key or not r.key else f"{r.key}: {r.task}", r.agent_name, r.priority)
-        for r in connection.execute(named)
-    ]
+    return [Wake(r.id, r.title, _about(r), r.agent_name, r.priority) for r in connection.execute(named)]
+
+
+def _about(row: Row[Any]) -> str | None:
+    """What a run is for, as a person reads it in a monitor."""
+    if row.key is None:
+        return _TASKLESS.get(row.kind)
+    return row.task if row.task == row.key else f"{row.key}: {row.task}"
 
 
 def _power_of_two(column: Any) -> Any:

@@ -288,6 +288,14 @@ class TestSpeaker:
 
         assert refused.value.code == "unknown_agent"
 
+    def test_whoever_speaks_somewhere_is_told_from_whoever_does_not(self, world: World) -> None:
+        talk = Talk.begun(world)
+
+        with world.database.read() as connection:
+            assert threads.speaks_in(connection, "local", "ada") == talk.id
+            assert threads.speaks_in(connection, "local", "bea") is None
+            assert threads.speaks_in(connection, "somebody else", "ada") is None
+
 
 class TestStop:
     def test_it_ends_the_run_and_the_thread_goes_on_with_what_waits(self, world: World) -> None:
