@@ -58,6 +58,18 @@ class SearchProvider(Section):
         return self
 
 
+class Shell(Section):
+    """What commands of the pack `shell` get from this deployment."""
+
+    network: bool = False
+    """Let commands of agents whose pack asks for it use the network: all that this machine reaches, its own and its
+    neighbours' servers too."""
+    memory_mib: int = Field(1_024, ge=64)
+    """MiB of memory for all processes of a command together."""
+    job_s: float = Field(3_600, gt=0)
+    """Seconds a job in the background may take."""
+
+
 class Rates(Section):
     """Calls per owner and time, as in `60/minute`."""
 

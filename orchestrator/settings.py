@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from orchestrator.sections import Api, ImageModel, Keeping, Rates, SearchProvider, Section
+from orchestrator.sections import Api, ImageModel, Keeping, Rates, SearchProvider, Section, Shell
 from registry import masking
 from registry.graph.limits import GraphLimits
 
@@ -255,6 +255,7 @@ class Settings(BaseSettings):
     limits: Limits = Field(default_factory=Limits)
     rates: Rates = Field(default_factory=Rates)
     keeping: Keeping = Field(default_factory=Keeping)
+    shell: Shell = Field(default_factory=Shell)
 
     @field_validator("timezone")
     @classmethod

@@ -23,7 +23,7 @@ from orchestrator.ports.documents import StoredDocuments
 from orchestrator.ports.signals import DeskSignals
 from orchestrator.records import RunRecord
 from orchestrator.settings import Settings, get_settings
-from orchestrator.store import actions, agents, repairs, runs, workers
+from orchestrator.store import actions, agents, repairs, runs, tasks, workers
 from orchestrator.store.database import Database, get_database
 from orchestrator.store_journal import StoreJournal
 from registry.agents import AgentDefinition
@@ -43,6 +43,8 @@ from workers.mcp.wiring import Lazily
 from workers.models.choose import client_for
 from workers.models.painting import PlainPainter
 from workers.net.wiring import guard_for
+from workers.sandbox.jobs import Allowed, JobKeeper
+from workers.sandbox.limits import MIB
 from workers.sandbox.process import find_sandbox
 from workers.sandbox.workspace import JailedWorkspace
 from workers.web.wiring import web_for
@@ -119,6 +121,7 @@ class Runtime:
         if not calm:
             log.warning("leaving %d runs in the middle of a step", len(self._held))
             self.database.write(lambda c: runs.release(c, self.worker_id, refund=True))
+        self.services.leave()
         crashpoints.reached("leaving")
         self.database.write(lambda c: workers.leave(c, self.worker_id))
         return calm
@@ -223,6 +226,13 @@ def services(settings: Settings) -> Services:
     for fault in presets.faults:
         log.warning("a preset is left out: %s", fault)
 
+    shell = settings.shell
+    keeper = JobKeeper(
+        find_sandbox,
+        Allowed(shell.network, shell.memory_mib * MIB, shell.job_s),
+        over=lambda owner: _is_over(database, owner),
+    )
+
     @lru_cache(maxsize=256)
     def folder(name: str) -> JailedWorkspace:
         root = settings.workspaces / name
@@ -237,6 +247,8 @@ def services(settings: Settings) -> Services:
         limits=settings.limits,
         workspace=lambda run: folder(run.workspace) if run.workspace else None,
         sandbox=lambda _run: find_sandbox(),
+        jobs=lambda run: keeper.of(folder(run.workspace).root) if run.workspace else None,
+        leave=keeper.close,
         signals=lambda _run: desk,
         memory=ports.memory,
         notebook=ports.notebook,
@@ -303,6 +315,12 @@ class Checker:
                 self._seen.clear()
             self._seen[key] = [f"{f.code}: {f.message}" for f in findings if f.severity == "error"]
         return self._seen[key]
+
+
+def _is_over(database: Database, owner: str) -> bool:
+    """Whether a task has ended; or, where there is no task, a run."""
+    with database.read() as connection:
+        return tasks.has_ended(connection, owner)
 
 
 def _targets(database: Database, run: RunRecord, presets: Presets) -> list[Target]:

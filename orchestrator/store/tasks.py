@@ -28,6 +28,14 @@ def retry(connection: Connection, task_id: str) -> list[Wake]:
     return ready
 
 
+def has_ended(connection: Connection, owner: str) -> bool:
+    """Whether a task has ended, or the run of this id where it belongs to none; what is not there has."""
+    status = connection.execute(select(tasks.c.status).where(tasks.c.id == owner)).scalar()
+    if status is None:
+        status = connection.execute(select(runs.c.status).where(runs.c.id == owner)).scalar()
+    return status is None or status in TASK_ENDED
+
+
 def lock(connection: Connection, task_id: str) -> tuple[Row[Any], Row[Any]]:
     """The project of a task and the task, both locked, in this order.
 

@@ -10,8 +10,11 @@ from registry.packs import (
     files,
     pin_memory,
     plan,
+    process_kill,
+    process_poll,
     scheduler,
     semantic_memory,
+    shell,
     threads,
 )
 from registry.packs.pack import NoSpec, Pack
@@ -20,8 +23,9 @@ from registry.packs.pack import NoSpec, Pack
 PACKS: Mapping[str, Pack] = {
     module.PACK.name: module.PACK
     for module in (
-        *(core, agents, threads, scheduler, fetch, files),
-        *(plan, episodic_memory, semantic_memory, pin_memory),
+        *(core, files, shell, process_poll, process_kill, fetch),
+        *(plan, agents, threads, scheduler),
+        *(episodic_memory, pin_memory, semantic_memory),
     )
 }
 

@@ -26,6 +26,8 @@ class Pack:
     spec: type[Model] = NoSpec
     #: What an agent that holds the pack reads at each model call, beside the history and never stored; None: nothing.
     note: Callable[[SkillContext], str | None] | None = None
+    #: A tool as an agent's settings make it, where they change what a call asks for; None: the same for all.
+    fit: Callable[[Skill, Model], Skill] | None = None
 
     @property
     def tool_names(self) -> frozenset[str]:
@@ -40,6 +42,15 @@ class Pack:
         checked = ModelContract(self.spec).check(dict(written))
         assert isinstance(checked, Model)
         return checked
+
+    def fitted(self, tool: Skill, written: Mapping[str, Json]) -> Skill:
+        """A tool under the spec of a definition; settings that do not fit change nothing: their run does not begin."""
+        if self.fit is None:
+            return tool
+        try:
+            return self.fit(tool, self.settings(written))
+        except SkillError:
+            return tool
 
     def spec_fault(self, written: Mapping[str, Json]) -> str | None:
         """Why a spec does not fit; None when it does."""

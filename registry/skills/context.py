@@ -14,6 +14,7 @@ from registry.base import Json, Model
 from registry.errors import SkillError
 from registry.graph.targets import AgentCard
 from registry.permissions import Policy
+from registry.skills.jobs import Jobs
 from registry.skills.metering import Meter
 from registry.skills.network import Network
 from registry.skills.notebook import Notebook
@@ -327,6 +328,7 @@ class SkillContext:
     allowed: frozenset[str] | None = None
     workspace: Workspace | None = None
     sandbox: Sandbox | None = None
+    jobs: Jobs | None = None
     signals: Signals | None = None
     memory: Memories | None = None
     notebook: Notebook | None = None

@@ -13,6 +13,7 @@ from registry.connections import Connections
 from registry.packs import Pack
 from registry.playbooks import Playbook
 from registry.skills.context import Sandbox, Signals, Workspace
+from registry.skills.jobs import Jobs
 from registry.skills.metering import Meter
 from registry.skills.network import Network
 from registry.skills.notebook import Notebook
@@ -77,6 +78,8 @@ class Services:
     limits: Limits = field(default_factory=Limits)
     workspace: Callable[[RunRecord], Workspace | None] = _nothing
     sandbox: Callable[[RunRecord], Sandbox | None] = _nothing
+    #: Commands and jobs in the workspace of a run.
+    jobs: Callable[[RunRecord], Jobs | None] = _nothing
     signals: Callable[[RunRecord], Signals | None] = _nothing
     memory: Memories | None = None
     notebook: Notebook | None = None
@@ -109,6 +112,8 @@ class Services:
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     #: Micro-USD one task may cost; None: no limit of its own.
     task_cost_micro: int | None = None
+    #: Called when this process leaves: ends what it keeps beside its runs.
+    leave: Callable[[], None] = field(default=lambda: None)
     #: Seconds one model call may take.
     model_timeout_s: float = 120
 
@@ -117,6 +122,7 @@ class Services:
         return {
             "workspace": self.workspace(run),
             "sandbox": self.sandbox(run),
+            "jobs": self.jobs(run),
             "signals": self.signals(run),
             "memory": self.memory,
             "notebook": self.notebook,

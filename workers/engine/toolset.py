@@ -160,7 +160,7 @@ def _sources(
     for pack, settings in agent.enabled_packs().items():
         for skill in services.packs[pack].tools if pack in services.packs else ():
             if skill.name not in settings.disabled_tools:
-                yield skill
+                yield services.packs[pack].fitted(skill, settings.spec)
 
 
 def _services(agent: AgentDefinition, services: Services, taken: Mapping[str, Skill]) -> Iterator[Skill]:

@@ -1,7 +1,10 @@
 """One agent in this process, from its definition and a script to a report of everything it did (spec: engine 22)."""
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
@@ -26,12 +29,14 @@ from registry.jsontext import digest
 from registry.packs import Pack
 from registry.playbooks import NONE, Playbook
 from registry.skills.context import Execution
+from registry.skills.jobs import Jobs
 from registry.skills.registry import SkillRegistry
 from workers.engine.services import Services, Serving, no_servers
 from workers.engine.targets import Target, of_row
 from workers.inprocess.conductor import Conductor
 from workers.inprocess.script import Script, stub
 from workers.models.scripted import ScriptedModel
+from workers.sandbox.workspace import JailedWorkspace
 
 #: The root run of every command.
 RUN_ID = "run"
@@ -60,7 +65,7 @@ def stage(
     mcp: Serving = no_servers,
 ) -> "Stage":
     """Everything one run needs, before it begins."""
-    database, model = MemoryDatabase(), ScriptedModel(script.model)
+    database, model, room = MemoryDatabase(), ScriptedModel(script.model), Room()
     outside = [tool.name for pack in packs.values() for tool in pack.tools if tool.open_world]
     agents = {str(definition.get("id", "")): definition, **script.agents}
     services = Services(
@@ -69,7 +74,10 @@ def stage(
         journal=StoreJournal(database, lease_ms=round(limits.lease_s * 1000), notifier=Silence()),
         model=lambda _run: model,
         limits=limits,
+        workspace=lambda _run: room.workspace,
         sandbox=lambda _run: WhenNeeded(),
+        jobs=lambda _run: room.jobs,
+        leave=room.leave,
         notebook=notebook(database, Keeping(), outside=outside),
         extra_tools=[stub(name, spec) for name, spec in script.tools.items()],
         documents=lambda _run: documents,
@@ -97,7 +105,10 @@ class Stage:
         """Carries the run as far as it goes; returns the report of `graph run`."""
         self.begin()
         conductor = Conductor(self.database, self.services, RUN_ID, list(self.script.answers))
-        refused = conductor.carry_on()
+        try:
+            refused = conductor.carry_on()
+        finally:
+            self.services.leave()
         return self._report(conductor, refused)
 
     def begin(self) -> None:
@@ -167,6 +178,35 @@ def _known(packs: Mapping[str, Pack], script: Script, limits: Limits, documents:
 
 def _names(agents: Mapping[str, dict[str, Json]]) -> list[str]:
     return [str(body.get("name", agent_id)) for agent_id, body in agents.items()]
+
+
+class Room:
+    """An empty workspace and its jobs for one command, made when the first call is."""
+
+    def __init__(self) -> None:
+        self._leaving: list[Callable[[], object]] = []
+
+    @cached_property
+    def workspace(self) -> JailedWorkspace:
+        folder = tempfile.TemporaryDirectory(prefix="officina-graph-run-", ignore_cleanup_errors=True)
+        self._leaving.insert(0, folder.cleanup)
+        return JailedWorkspace(Path(folder.name))
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        from workers.sandbox.jobs import JobKeeper
+        from workers.sandbox.process import find_sandbox
+
+        keeper = JobKeeper(find_sandbox)
+        jobs = keeper.of(self.workspace.root)
+        self._leaving.insert(0, keeper.close)
+        return jobs
+
+    def leave(self) -> None:
+        """Ends the jobs, then removes the folder."""
+        for step in self._leaving:
+            step()
+        self._leaving.clear()
 
 
 def _target(agent_id: str, body: dict[str, Json]) -> Target:

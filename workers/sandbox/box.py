@@ -16,7 +16,17 @@ from registry.skills.context import Execution
 from workers.sandbox.limits import MIB, Limits
 from workers.sandbox.link import Command, Link
 from workers.sandbox.programs import SEARCH_PATH, Program, resolve
-from workers.sandbox.supervise import Kept, Pipes, Report, Supervisor
+from workers.sandbox.room import Room
+from workers.sandbox.supervise import Kept, Pipes, Report, Stream, Supervisor
+
+#: The folder of a workspace may be another user's than what is in it, and the machine's settings are out of reach: for
+#: git either is a reason to do nothing.
+_OWN_GIT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
+}
 
 
 @dataclass(frozen=True)
@@ -37,8 +47,16 @@ class Box:
         cancelled: Callable[[], bool],
         max_output_bytes: int = 65_536,
         collect: bool = False,
+        room: Room | None = None,
+        streams: tuple[Stream, Stream] | None = None,
+        on_start: Callable[[], None] = lambda: None,
     ) -> Execution:
         """Runs `argv` in a scratch folder with `files` under `in/` and an empty `out/`; see the protocol.
+
+        Args:
+            room: a workspace it starts in instead, beside the scratch folder.
+            streams: where its stdout and stderr go; None: the first `max_output_bytes` of each are kept.
+            on_start: told when the program has started.
 
         `python3`, `node` and `sh` as first word stand for the programs the sandbox knows.
 
@@ -48,12 +66,13 @@ class Box:
         """
         program, command_line = resolve(argv, self.python)
         self._judge(files)
-        kept, report = (Kept(max_output_bytes), Kept(max_output_bytes)), Report(self.limits)
+        kept = streams or (Kept(max_output_bytes), Kept(max_output_bytes))
+        report = Report(self.limits, on_start)
         with ExitStack() as stack:
             orders_in, orders = _pipe(stack)
             said, report_out = _pipe(stack)
             ends = (orders_in.fileno(), report_out.fileno())
-            command = stack.enter_context(self.link.prepare(program, self.python, self.limits, ends))
+            command = stack.enter_context(self.link.prepare(program, self.python, self.limits, ends, room))
             text = self._orders(command, program, command_line, files, timeout_s, collect)
             process = _spawn(command, ends)
             orders_in.close()
@@ -90,8 +109,10 @@ class Box:
         orders = {
             "argv": command_line,
             # Built from nothing: whatever the worker has in its own stays there.
-            "env": {"PATH": SEARCH_PATH, "HOME": command.scratch, "TMPDIR": command.scratch, "LANG": "C.UTF-8"},
+            "env": {"PATH": SEARCH_PATH, "HOME": command.scratch, "TMPDIR": command.scratch, "LANG": "C.UTF-8"}
+            | (_OWN_GIT if command.start != command.scratch else {}),
             "scratch": command.scratch,
+            "start": command.start,
             "ownMount": self.link.scratch_is_mount,
             "files": [(path, len(content)) for path, content in files.items()],
             "uid": command.uid,
@@ -141,7 +162,7 @@ def _hand_over(pipes: Pipes, uid: int | None) -> None:
         ) from None
 
 
-def _raise_for(supervisor: Supervisor, report: Report, stderr: Kept) -> None:
+def _raise_for(supervisor: Supervisor, report: Report, stderr: Stream) -> None:
     if report.refused is not None:
         raise SkillError("sandbox_unavailable", f"nothing ran: {report.refused}")
     if supervisor.cancelled:
@@ -149,11 +170,11 @@ def _raise_for(supervisor: Supervisor, report: Report, stderr: Kept) -> None:
     if report.started_at is None:
         if supervisor.late == "start":
             raise SkillError("timeout", "the sandbox did not start in time; nothing ran", retryable=True)
-        words = stderr.data.decode(errors="replace").strip().splitlines()
+        words = bytes(stderr.data).decode(errors="replace").strip().splitlines()
         raise SkillError("sandbox_unavailable", f"nothing ran: {words[-1][:300] if words else 'the sandbox ended'}")
 
 
-def _execution(supervisor: Supervisor, report: Report, kept: tuple[Kept, Kept], limits: Limits) -> Execution:
+def _execution(supervisor: Supervisor, report: Report, kept: tuple[Stream, Stream], limits: Limits) -> Execution:
     stdout, stderr = kept
     timed_out = supervisor.late == "program"
     exit_code, name = _how_it_ended(report)

@@ -13,10 +13,12 @@ from pathlib import Path
 
 from workers.sandbox import seccomp
 from workers.sandbox.limits import Limits
-from workers.sandbox.link import Command, fresh_uid, keeper_command, threads_of_user
-from workers.sandbox.programs import DEVICES, ETC, SYSTEM, Program
+from workers.sandbox.link import Command, keeper_command, threads_of_user
+from workers.sandbox.programs import DEVICES, ETC, NAMES_OF_HOSTS, SYSTEM, Program
+from workers.sandbox.room import Room, fresh_uid
 
 SCRATCH = "/scratch"
+WORKSPACE = "/workspace"
 _INSIDE = "/run/officina/inside"
 #: From here on a user namespace counts its processes for itself.
 _OWN_COUNT_SINCE = (5, 14)
@@ -35,9 +37,11 @@ class Bubblewrap:
     scratch_is_mount: bool = field(default=True, init=False)
 
     @contextmanager
-    def prepare(self, program: Program, python: Program, limits: Limits, pipes: tuple[int, ...]) -> Iterator[Command]:
+    def prepare(
+        self, program: Program, python: Program, limits: Limits, pipes: tuple[int, ...], room: Room | None = None
+    ) -> Iterator[Command]:
         """The command that runs the keeper behind the wall; `pipes` are what the keeper talks through."""
-        uid = fresh_uid()
+        uid = room.uid if room else fresh_uid()
         # A pipe takes the few kilobytes whole, and works where no file can be written.
         read, write = os.pipe()
         try:
@@ -46,24 +50,34 @@ class Bubblewrap:
             yield Command(
                 argv=[
                     self.binary,
-                    *_walls(uid),
+                    *_walls(uid, network=room is not None and room.network),
                     *("--seccomp", str(read)),
-                    *_file_system({*program.trees, *python.trees}, limits),
+                    *_file_system({*program.trees, *python.trees}, limits, room),
                     "--",
                     *keeper_command(python.path, str(Path(_INSIDE).parent), pipes),
                 ],
                 scratch=SCRATCH,
+                start=WORKSPACE if room else SCRATCH,
                 uid=uid,
                 pass_fds=(read,),
-                others_of_user=0 if uid is not None or _counts_alone() else threads_of_user(),
+                others_of_user=_others(uid, shared=room is not None),
             )
         finally:
             os.close(read)
 
 
-def _walls(uid: int | None) -> list[str]:
+def _others(uid: int | None, *, shared: bool) -> int:
+    """Threads that count against the limit beside the program's own: of a workspace's user, those of its other jobs."""
+    if uid is not None:
+        return threads_of_user(uid) if shared else 0
+    return 0 if _counts_alone() else threads_of_user()
+
+
+def _walls(uid: int | None, *, network: bool) -> list[str]:
     # Apart from `--unshare-all`, which takes a user namespace when it can: root's keeper has to change its user.
-    walls = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    walls = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    if not network:
+        walls += ["--unshare-net"]
     if uid is None:
         walls += ["--unshare-user"]
     else:
@@ -71,7 +85,7 @@ def _walls(uid: int | None) -> list[str]:
     return [*walls, "--die-with-parent", "--as-pid-1", "--clearenv", "--hostname", "sandbox"]
 
 
-def _file_system(trees: set[str], limits: Limits) -> list[str]:
+def _file_system(trees: set[str], limits: Limits, room: Room | None) -> list[str]:
     mounts: list[str] = []
     for path in (*SYSTEM, *ETC):
         mounts += _shown(path)
@@ -86,8 +100,25 @@ def _file_system(trees: set[str], limits: Limits) -> list[str]:
     # Named semaphores live in `/dev/shm`. One place to write means one place to measure.
     mounts += ["--symlink", "/proc/self/fd", "/dev/fd", "--symlink", SCRATCH, "/dev/shm", "--symlink", SCRATCH, "/tmp"]
     mounts += ["--perms", "0777", "--size", str(limits.scratch), "--tmpfs", SCRATCH]
+    if room is not None:
+        mounts += _opened(room)
     # The root itself is a tmpfs without a size: nothing may be left writable in it.
     return [*_parents(mounts), *mounts, "--remount-ro", "/", "--chdir", SCRATCH]
+
+
+def _opened(room: Room) -> list[str]:
+    """The workspace to be written, with what is hidden covered: a folder by an empty one, a file by a closed device."""
+    mounts = ["--bind", room.path, WORKSPACE]
+    for path in room.hidden:
+        place = f"{WORKSPACE}/{path}"
+        if Path(room.path, path).is_dir():
+            mounts += ["--perms", "0755", "--tmpfs", place, "--remount-ro", place]
+        else:
+            mounts += ["--ro-bind", "/dev/null", place]
+    for path in NAMES_OF_HOSTS if room.network else ():
+        if Path(path).exists():
+            mounts += ["--ro-bind", os.path.realpath(path), path]
+    return mounts
 
 
 def _shown(path: str) -> list[str]:

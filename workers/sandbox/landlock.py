@@ -14,8 +14,9 @@ from pathlib import Path
 from registry.base import Json
 from workers.sandbox import seccomp
 from workers.sandbox.limits import Limits
-from workers.sandbox.link import Command, fresh_uid, keeper_command, temporary_scratch, threads_of_user
-from workers.sandbox.programs import DEVICES, ETC, SYSTEM, Program
+from workers.sandbox.link import Command, keeper_command, temporary_scratch, threads_of_user
+from workers.sandbox.programs import DEVICES, ETC, NAMES_OF_HOSTS, SYSTEM, Program
+from workers.sandbox.room import Room, fresh_uid
 
 _CREATE_RULESET, _ASK_VERSION = 444, 1
 
@@ -47,38 +48,47 @@ class Landlock:
     scratch_is_mount: bool = field(default=False, init=False)
 
     @contextmanager
-    def prepare(self, program: Program, python: Program, limits: Limits, pipes: tuple[int, ...]) -> Iterator[Command]:
+    def prepare(
+        self, program: Program, python: Program, limits: Limits, pipes: tuple[int, ...], room: Room | None = None
+    ) -> Iterator[Command]:
         """The command that runs the keeper; the scratch folder lives as long as this context."""
-        uid = fresh_uid()
+        uid = room.uid if room else fresh_uid()
         with temporary_scratch() as scratch:
             yield Command(
                 argv=keeper_command(python.path, str(Path(__file__).parent), pipes),
                 scratch=scratch,
+                start=room.path if room else scratch,
                 uid=uid,
-                others_of_user=0 if uid is not None else threads_of_user(),
-                landlock=self.rules({*program.trees, *python.trees}),
-                seccomp=seccomp.filter_for(self.refusals(same_user=uid is None)),
+                others_of_user=threads_of_user(uid) if uid is None or room else 0,
+                landlock=self.rules({*program.trees, *python.trees}, room),
+                seccomp=seccomp.filter_for(
+                    self.refusals(same_user=uid is None, network=room is not None and room.network)
+                ),
             )
 
-    def rules(self, trees: set[str]) -> dict[str, Json]:
+    def rules(self, trees: set[str], room: Room | None = None) -> dict[str, Json]:
         """What `kernel.landlock` takes: the system's folders and these trees to be read, devices that hold nothing."""
         all_rights = (1 << _FILE_RIGHTS[min(self.abi, 5)]) - 1
         see = _EXECUTE | _READ_FILE | _READ_FOLDER
         paths = dict.fromkeys([*SYSTEM, *ETC, *sorted(trees)], see)
         paths |= dict.fromkeys(DEVICES, _READ_FILE | _WRITE_FILE)
+        own = all_rights & ~(_MAKE_CHARACTER | _MAKE_SOCKET | _MAKE_BLOCK)
+        network = room is not None and room.network
+        if room is not None:
+            paths |= {room.path: own} | dict.fromkeys(NAMES_OF_HOSTS if network else (), see)
         return {
             "handled": {
                 "fs": all_rights,
-                "net": 0b11 if self.abi >= _NET_SINCE else 0,
+                "net": 0b11 if self.abi >= _NET_SINCE and not network else 0,
                 "scoped": 0b11 if self.abi >= _SCOPED_SINCE else 0,
             },
             "paths": paths,
-            "scratchRights": all_rights & ~(_MAKE_CHARACTER | _MAKE_SOCKET | _MAKE_BLOCK),
+            "scratchRights": own,
         }
 
-    def refusals(self, *, same_user: bool) -> list[seccomp.Refuse]:
+    def refusals(self, *, same_user: bool, network: bool = False) -> list[seccomp.Refuse]:
         return [
-            *seccomp.SHARED,
+            *(seccomp.SHARED_WITH_NETWORK if network else seccomp.SHARED),
             *(seccomp.SAME_USER if same_user else []),
             *(seccomp.SAME_USER_SIGNALS if same_user and self.abi < _SCOPED_SINCE else []),
             *(seccomp.TRUNCATION if self.abi < _TRUNCATE_SINCE else []),

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -15,9 +14,7 @@ from registry.errors import SkillError
 from workers.sandbox.inside import folder
 from workers.sandbox.limits import Limits
 from workers.sandbox.programs import Program
-
-#: User ids that no account has: systemd keeps this range for users that live as long as a service.
-_FIRST_UID, _LAST_UID = 61_184, 65_519
+from workers.sandbox.room import Room
 
 
 @dataclass(frozen=True)
@@ -27,6 +24,8 @@ class Command:
     argv: list[str]
     #: The scratch folder as the keeper sees it.
     scratch: str
+    #: Where the program starts.
+    start: str
     #: The user the keeper becomes; None: it stays who it is.
     uid: int | None
     pass_fds: tuple[int, ...] = ()
@@ -54,7 +53,7 @@ class Link(Protocol):
         ...
 
     def prepare(
-        self, program: Program, python: Program, limits: Limits, pipes: tuple[int, ...]
+        self, program: Program, python: Program, limits: Limits, pipes: tuple[int, ...], room: Room | None
     ) -> AbstractContextManager[Command]:
         """What to run; whatever was made for it goes when the context ends."""
         ...
@@ -85,18 +84,11 @@ def keeper_command(python: str, where: str, pipes: tuple[int, ...]) -> list[str]
     return [python, "-I", "-S", "-B", "-c", start, where, *map(str, pipes)]
 
 
-def fresh_uid() -> int | None:
-    """A user of its own for an execution started by root: limits count for it alone, and it owns nothing."""
-    if os.geteuid() != 0:
-        return None
-    return _FIRST_UID + secrets.randbelow(_LAST_UID - _FIRST_UID + 1)
-
-
-def threads_of_user() -> int:
-    """Threads this user runs on the whole machine: what the kernel counts a process limit against."""
-    total = 0
+def threads_of_user(uid: int | None = None) -> int:
+    """Threads a user (None: this one) runs on the whole machine: what the kernel counts a process limit against."""
+    user, total = os.geteuid() if uid is None else uid, 0
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            if process.stat().st_uid == os.geteuid():
+            if process.stat().st_uid == user:
                 total += int((process / "stat").read_bytes().rpartition(b")")[2].split()[17])
     return total

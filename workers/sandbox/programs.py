@@ -26,6 +26,11 @@ ETC = (
     "/etc/localtime",
     "/etc/ssl/openssl.cnf",
 )
+#: What finding a host by its name, and knowing it by its certificate, takes.
+NAMES_OF_HOSTS = (
+    *("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/services", "/etc/gai.conf"),
+    *("/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/ca-certificates"),
+)
 #: Devices that hold nothing.
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from workers.sandbox.limits import Limits
 from workers.sandbox.link import Command, keeper_command, temporary_scratch
 from workers.sandbox.programs import Program
+from workers.sandbox.room import Room
 
 #: Read-only beside the program's own trees.
 _SYSTEM = ("/usr/lib", "/usr/bin", "/bin", "/usr/share", "/System", "/Library/Apple", "/private/var/db/dyld")
@@ -32,16 +33,19 @@ class Seatbelt:
     scratch_is_mount: bool = field(default=False, init=False)
 
     @contextmanager
-    def prepare(self, program: Program, python: Program, limits: Limits, pipes: tuple[int, ...]) -> Iterator[Command]:
+    def prepare(
+        self, program: Program, python: Program, limits: Limits, pipes: tuple[int, ...], room: Room | None = None
+    ) -> Iterator[Command]:
         """The command that runs the keeper under the profile; the scratch folder lives as long as this context."""
         with temporary_scratch() as scratch:
             folder = str(Path(__file__).parent)
             trees = [*program.trees, *python.trees, str(Path(folder) / "inside")]
-            argv = [self.binary, "-p", profile(trees, scratch), *keeper_command(python.path, folder, pipes)]
-            yield Command(argv=argv, scratch=scratch, uid=None, others_of_user=_processes_of_user())
+            argv = [self.binary, "-p", profile(trees, scratch, room), *keeper_command(python.path, folder, pipes)]
+            start = room.path if room else scratch
+            yield Command(argv, scratch, start, uid=None, others_of_user=_processes_of_user())
 
 
-def profile(trees: list[str], scratch: str) -> str:
+def profile(trees: list[str], scratch: str, room: Room | None = None) -> str:
     """A profile in Seatbelt's own language."""
     readable = "\n".join(f"  (subpath {_quoted(path)})" for path in [*_SYSTEM, *trees, scratch])
     files = "\n".join(f"  (literal {_quoted(path)})" for path in _FILES)
@@ -59,7 +63,14 @@ def profile(trees: list[str], scratch: str) -> str:
 (allow file-write*
   (subpath {_quoted(scratch)})
 {devices})
-"""
+{_opened(room) if room else ""}"""
+
+
+def _opened(room: Room) -> str:
+    """What a room adds; of two rules that speak of a file the later one wins."""
+    hidden = "\n".join(f"  (subpath {_quoted(f'{room.path}/{path}')})" for path in room.hidden)
+    network = "(allow network*)\n" if room.network else ""
+    return f"(allow file-read* file-write* (subpath {_quoted(room.path)}))\n(deny file*\n{hidden})\n{network}"
 
 
 def _quoted(path: str) -> str:

@@ -76,13 +76,8 @@ NAMESPACED = [
 #: A file without a name from the start; libraries then make one and remove its name, which is seen.
 _O_TMPFILE = 0o20000000
 
-#: Without namespaces: no socket but a connected pair, and no watching of folders outside.
-SHARED = [
-    *_ALWAYS,
-    *_all("socket connect bind listen accept accept4", errno.EACCES),
-    # A pair of datagram sockets could still be pointed at a name outside.
-    Refuse("socketpair", errno.EACCES, (When(1, "ne", 1, 0xF), When(1, "ne", 5, 0xF))),
-    Refuse("sendto", errno.EACCES, (When(4, "given"),)),
+#: Without namespaces: no watching of folders outside, and nothing Landlock does not know of.
+_WITHOUT_NAMESPACES = [
     *_all("inotify_init inotify_init1"),
     # Landlock knows nothing of attributes, and writing them takes no more than a file anyone may write.
     *_all("setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat", errno.ENOTSUP),
@@ -92,6 +87,23 @@ SHARED = [
     Refuse("open", errno.EOPNOTSUPP, (When(1, "any", _O_TMPFILE),)),
     Refuse("openat", errno.EOPNOTSUPP, (When(2, "any", _O_TMPFILE),)),
     Refuse("openat2", errno.ENOSYS),
+]
+
+#: No socket but a connected pair.
+SHARED = [
+    *_ALWAYS,
+    *_all("socket connect bind listen accept accept4", errno.EACCES),
+    # A pair of datagram sockets could still be pointed at a name outside.
+    Refuse("socketpair", errno.EACCES, (When(1, "ne", 1, 0xF), When(1, "ne", 5, 0xF))),
+    Refuse("sendto", errno.EACCES, (When(4, "given"),)),
+    *_WITHOUT_NAMESPACES,
+]
+#: Where the deployment gives a program the network: its sockets, and not the local ones of other programs.
+SHARED_WITH_NETWORK = [
+    *_ALWAYS,
+    Refuse("socket", errno.EAFNOSUPPORT, (When(0, "ne", 2), When(0, "ne", 10))),
+    Refuse("socketpair", errno.EACCES, (When(1, "ne", 1, 0xF), When(1, "ne", 5, 0xF))),
+    *_WITHOUT_NAMESPACES,
 ]
 
 #: Not done, and called a success: `touch` and copying tools would stop at a refusal, and nothing inside depends on it.

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import FileIO
-from typing import Literal, cast
+from typing import Literal, Protocol, cast
 
 from registry.base import Json
 from workers.sandbox.limits import MIB, Limits
@@ -48,11 +48,28 @@ class Kept:
         self.truncated |= len(part) > room
 
 
+class Stream(Protocol):
+    """Where the bytes of a stream go."""
+
+    @property
+    def data(self) -> bytes | bytearray: ...
+
+    @property
+    def truncated(self) -> bool: ...
+
+    @property
+    def seen(self) -> int: ...
+
+    def add(self, part: bytes) -> None: ...
+
+
 @dataclass
 class Report:
     """What the keeper says, read as it comes; its other end is near hostile code, so sizes are checked again."""
 
     limits: Limits
+    #: Told when the program has started.
+    on_start: Callable[[], None] = lambda: None
     refused: str | None = None
     started_at: float | None = None
     ended_at: float | None = None
@@ -97,6 +114,7 @@ class Report:
             self.refused = str(said["refused"])
         elif "started" in said:
             self.started_at = time.monotonic()
+            self.on_start()
         elif "ended" in said:
             self.ended_at = time.monotonic()
             self.status, self.reason = said["ended"], str(said["reason"])
@@ -129,7 +147,9 @@ class Pipes:
 class Supervisor:
     """One execution, from the first order to the end of the last process."""
 
-    def __init__(self, process: subprocess.Popen[bytes], pipes: Pipes, report: Report, kept: tuple[Kept, Kept]) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], pipes: Pipes, report: Report, kept: tuple[Stream, Stream]
+    ) -> None:
         #: What took too long; empty: nothing did.
         self.late: Late = ""
         self.cancelled = False

@@ -63,7 +63,7 @@ def seen_as(uid: int | None) -> Iterator[None]:
 def program(orders: dict[str, Any]) -> None:
     """The child, right before it becomes the program. Raises when any part fails: then nothing may run."""
     os.setsid()
-    os.chdir(orders["scratch"])
+    os.chdir(orders["start"])
     os.umask(0o022)
     # Sixty-four busy processes shall not keep the worker from its turn.
     os.nice(10)
