@@ -114,7 +114,7 @@ def mark(connection: Connection, run_ids: list[str]) -> list[Wake]:
     return [Wake(r.id, r.title, _about(r), r.agent_name, r.priority) for r in connection.execute(named)]
 
 
-def _about(row: Row[Any]) -> str | None:
+def _about(row: Any) -> str | None:
     """What a run is for, as a person reads it in a monitor."""
     if row.key is None:
         return _TASKLESS.get(row.kind)
