@@ -41,6 +41,7 @@ lint: $(DEV) ## Style, and the direction of imports
 
 types: $(DEV) ## mypy in strict mode
 	@$(BIN)/mypy
+	@$(BIN)/mypy docs/skill_pages.py
 
 format: $(DEV) ## Put the code in shape
 	@$(BIN)/ruff check --fix .
@@ -49,7 +50,7 @@ format: $(DEV) ## Put the code in shape
 pictures: $(RUN) ## Draw the pictures of docs/graphs.md anew
 	@$(BIN)/python docs/draw.py
 
-skill-pages: $(RUN) ## Write the reference of the skills (docs/skills) anew
+skill-pages: $(RUN) ## Write the reference of the skills and packs (docs/skills, docs/packs.md) anew
 	@$(BIN)/python docs/skill_pages.py
 
 lock: ## Write the lock files anew (ARGS=--upgrade moves the pins; needs uv)

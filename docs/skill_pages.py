@@ -1,14 +1,17 @@
-"""Writes the reference of the skills, a page each, into `skills/`: `make skill-pages`."""
+"""Writes the reference of the skills, a page each, into `skills/`, and of the packs, one page: `make skill-pages`."""
 
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from registry.base import Json
+from registry.packs import PACKS, Pack
 from registry.skills import catalogue
+from registry.skills.contract import ModelContract
 from registry.skills.skill import Skill
 
 FOLDER = Path(__file__).parent / "skills"
+PACKS_PAGE = Path(__file__).parent / "packs.md"
 #: Inputs that are good, by skill; a test checks them.
 EXAMPLES: dict[str, Json] = json.loads((FOLDER / "examples.json").read_text(encoding="utf-8"))
 
@@ -27,10 +30,11 @@ _OF_PORT = {
     "studio": ("conflict", "quota"),
 }
 _MEANING = {
+    "blocked": "the name is one that file tools do not touch",
     "budget_exceeded": "its task or project has no money left for it",
     "cancelled": "its project or run was cancelled",
     "conflict": "something of this name is there already",
-    "denied": "a person said no, or its agent may not",
+    "denied": "a person said no, or its agent may not; in a child run also what needs a person",
     "domain_error": "mathematics: 1/0, ln(0)",
     "invalid_input": "the input does not fit; the message names the field",
     "invalid_output": "what a model answered does not fit",
@@ -43,8 +47,10 @@ _MEANING = {
     "rate_limited": "too many calls for now; `retryAfter` says how long",
     "remote_error": "the other side answered with a failure",
     "sandbox_unavailable": "this machine has no sandbox; nothing ran",
+    "no_control_node": "the running graph has no node that would do it; nothing was queued",
     "timeout": "it took longer than it may",
     "too_large": "what was found, made or sent back is too large",
+    "unsupported_type": "the file is of a kind that this cannot take",
     "tool_failed": "a fault on our side; the log has it",
     "unknown": "the worker died in the middle: it may have happened",
     "approval_required": "a person has to say yes first",
@@ -85,13 +91,19 @@ def _page(skill: Skill) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _operations(skill: Skill) -> str:
+    return "depend on the input" if callable(skill.operations) else ", ".join(sorted(skill.operations)) or "none"
+
+
+def _effect(skill: Skill) -> str:
+    return "depends on the input" if callable(skill.effect) else skill.effect
+
+
 def _facts(skill: Skill) -> str:
-    operations = "depend on the input" if callable(skill.operations) else ", ".join(sorted(skill.operations)) or "none"
-    effect = "depends on the input" if callable(skill.effect) else skill.effect
     rows = [
         ("name for models", f"`{skill.wire_name}`"),
-        ("operations", operations),
-        ("effect", effect),
+        ("operations", _operations(skill)),
+        ("effect", _effect(skill)),
         (
             "asks a person",
             "always: it acts outside Officina" if skill.world_acting else "as its agent's permissions say",
@@ -209,7 +221,48 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join(lines)
 
 
+def packs_page() -> str:
+    """The text of `packs.md`."""
+    intro = (
+        "Packs give agents tools that are no skills of the catalogue: their own files and commands, plans, memory, "
+        "other agents. An agent holds a pack by naming it: `packs: {files: true}`, or with settings: "
+        '`packs: {shell: {spec: {allowlist: ["git status"]}, disabledTools: []}}`. This page is made from the code '
+        "(`make skill-pages`)."
+    )
+    overview = _table(
+        ("pack", "what for", "tools"),
+        [(f"[{p.name}](#{p.name})", p.about, ", ".join(f"`{tool.name}`" for tool in p.tools)) for p in PACKS.values()],
+    )
+    common = (
+        "Operations are what an agent's permissions speak of; a tool without any asks nobody. After a crash a `pure` "
+        "or `idempotent` call runs again, and a `once` call that had begun is `unknown`. Beside its own faults every "
+        "call may end in " + ", ".join(f"`{code}`" for code in _OF_EVERY) + "."
+    )
+    parts = ["# Packs", intro, overview, common, *(_pack(pack) for pack in PACKS.values())]
+    return "\n\n".join([*parts, "## What a fault means", _meanings()]) + "\n"
+
+
+def _pack(pack: Pack) -> str:
+    settings = _fields(ModelContract(pack.spec).schema)
+    parts = [f"## {pack.name}", f"{pack.about[:1].upper()}{pack.about[1:]}."]
+    parts += ["It has no settings." if settings == "Nothing." else f"Settings (`spec`):\n\n{settings}"]
+    heads = ("tool", "operations", "effect", "seconds", "faults of its own")
+    rows = [
+        (f"`{t.name}`", _operations(t), _effect(t), f"{t.timeout_s:g}", ", ".join(f"`{c}`" for c in t.fails) or "none")
+        for t in pack.tools
+    ]
+    parts += [_table(heads, rows)]
+    parts += [f"### {tool.name}\n\n{tool.description}\n\n{_fields(tool.input.schema)}" for tool in pack.tools]
+    return "\n\n".join(parts)
+
+
+def _meanings() -> str:
+    codes = sorted({*_OF_EVERY, *(code for pack in PACKS.values() for tool in pack.tools for code in tool.fails)})
+    return _table(("code", "when"), [(f"`{code}`", _MEANING.get(code, "as its words say")) for code in codes])
+
+
 if __name__ == "__main__":
+    PACKS_PAGE.write_text(packs_page(), encoding="utf-8")
     made = pages()
     for old in FOLDER.glob("*.md"):
         if old.name not in made:

@@ -52,7 +52,15 @@ class Waiting(Model):
     wait_until_ms: int
 
 
-@skill("ask_user", title="Ask the person", timeout_s=5, effect="idempotent", catalogued=False, documented=False)
+@skill(
+    "ask_user",
+    title="Ask the person",
+    timeout_s=5,
+    effect="idempotent",
+    catalogued=False,
+    documented=False,
+    fails=("denied",),
+)
 def ask_user(asked: AskUser, context: SkillContext) -> str:
     """Asks the person you work for a question and waits for the answer, with options to choose from if you give some.
     Use it only when you cannot go on without them. It does not approve any call."""
@@ -79,7 +87,15 @@ def _schema(asked: AskUser) -> dict[str, Json]:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-@skill("map", title="Map over items", timeout_s=5, effect="idempotent", catalogued=False, documented=False)
+@skill(
+    "map",
+    title="Map over items",
+    timeout_s=5,
+    effect="idempotent",
+    catalogued=False,
+    documented=False,
+    fails=("no_control_node",),
+)
 def map_over(wanted: MapOver, context: SkillContext) -> Queued:
     """Queues one small run of yourself for each item, all with the same instruction; their results come back to you
     together. The items must be independent of each other."""
@@ -92,7 +108,15 @@ def map_over(wanted: MapOver, context: SkillContext) -> Queued:
     return Queued(count=len(wanted.items))
 
 
-@skill("wait", title="Wait", timeout_s=5, effect="idempotent", catalogued=False, documented=False)
+@skill(
+    "wait",
+    title="Wait",
+    timeout_s=5,
+    effect="idempotent",
+    catalogued=False,
+    documented=False,
+    fails=("denied", "no_control_node"),
+)
 def wait(wanted: WaitFor, context: SkillContext) -> Waiting:
     """Pauses your run for a time without costing anything; you go on afterwards with the same history."""
     until = context.now_ms() + wanted.delay_ms

@@ -74,6 +74,7 @@ def _effect(given: Request) -> Effect:
     catalogued=False,
     documented=False,
     open_world=True,
+    fails=("network_blocked", "network_error", "denied", "unknown"),
 )
 def fetch(given: Request, context: SkillContext) -> Response:
     """Makes one HTTP request to a public address and returns its status, headers and body as text, at most 1 MiB. GET

@@ -28,6 +28,11 @@ def test_a_page_says_what_the_code_does(name: str) -> None:
     assert path.exists() and path.read_text(encoding="utf-8") == PAGES[name], "run `make skill-pages`"
 
 
+def test_the_page_of_the_packs_says_what_the_code_does() -> None:
+    page = FOLDER.parent / "packs.md"
+    assert page.read_text(encoding="utf-8") == MADE["packs_page"](), "run `make skill-pages`"
+
+
 def test_there_is_no_page_of_what_is_gone() -> None:
     assert {path.name for path in FOLDER.glob("*.md")} == set(PAGES)
 
