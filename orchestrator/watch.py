@@ -2,6 +2,8 @@
 
 import sys
 import time
+from collections.abc import Iterator
+from typing import Protocol
 
 from rich.console import Console
 
@@ -20,6 +22,45 @@ from registry.errors import Refused
 PACE_S, PACE_FACTOR = 0.12, 5
 
 
+class Source(Protocol):
+    """What is looked at: rows here, or a studio elsewhere."""
+
+    def scene(self, before: Scene | None) -> Scene: ...
+
+    def live(self) -> Iterator[list[Event]]:
+        """Events as they come; an empty list is a heartbeat. Ends when the project has ended and all is told."""
+        ...
+
+    def files(self) -> list[Json]: ...
+
+    def settle(self, signal_id: str, said: dict[str, Json]) -> None:
+        """Answers a signal."""
+        ...
+
+
+class Rows:
+    """A project of a database that this process reaches."""
+
+    def __init__(self, settings: Settings, project_id: str) -> None:
+        self._settings, self._id = settings, project_id
+
+    def scene(self, before: Scene | None) -> Scene:
+        with get_database(self._settings).read() as connection:
+            return scene.read(connection, self._id, self._settings, before.plan if before else None)
+
+    def live(self) -> Iterator[list[Event]]:
+        return following.live(self._settings, self._id)
+
+    def files(self) -> list[Json]:
+        with get_database(self._settings).read() as connection:
+            return views.file_list(connection, self._id)
+
+    def settle(self, signal_id: str, said: dict[str, Json]) -> None:
+        from orchestrator.signals import answer
+
+        answer(self._settings, signal_id, **said, by=self._settings.owner)
+
+
 def watch(
     project_id: str,
     settings: Settings,
@@ -29,11 +70,22 @@ def watch(
     plain: bool = False,
     console: Console | None = None,
 ) -> int:
+    """Shows a project of the settings' rows until it has ended: `look`."""
+    return look(Rows(settings, project_id), ask=ask, yes=yes, plain=plain, console=console)
+
+
+def look(
+    source: Source,
+    *,
+    ask: bool = False,
+    yes: bool = False,
+    plain: bool = False,
+    console: Console | None = None,
+) -> int:
     """Shows the project until it has ended.
 
     Args:
-        project_id: a whole id.
-        settings: where its rows are.
+        source: the project.
         ask: on a terminal, show each open question and ask for its answer here.
         yes: answer "Do it" to every decision without asking, and say so.
         plain: lines instead of the live page even on a terminal.
@@ -45,28 +97,26 @@ def watch(
     console = console or Console(highlight=False, emoji=False, markup=False)
     screen = Page(console) if console.is_terminal and not plain else Lines(console)
     asking = ask and console.is_terminal and sys.stdin.isatty()
-    return _Watcher(project_id, settings, screen, prompting.answerer(ask=asking, yes=yes)).run()
+    return _Watcher(source, screen, prompting.answerer(ask=asking, yes=yes)).run()
 
 
 class _Watcher:
     """Feeds a screen with what the rows and the events say, and takes answers where it may."""
 
-    def __init__(self, project_id: str, settings: Settings, screen: Screen, answer: prompting.Answerer | None) -> None:
-        self.project_id, self.settings, self.screen, self.answer = project_id, settings, screen, answer
+    def __init__(self, source: Source, screen: Screen, answer: prompting.Answerer | None) -> None:
+        self.source, self.screen, self.answer = source, screen, answer
         self.activity = Activity()
-        self.scene = self._read(None)
+        self.scene = source.scene(None)
         self._next_look = time.monotonic()
         self._heard: set[str] = set()
         self._attended: set[str] = set()
 
     def run(self) -> int:
         with self.screen.shown(self.scene, self.activity):
-            for batch in following.live(self.settings, self.project_id):
+            for batch in self.source.live():
                 self._take(batch)
-        self.scene = self._read(self.scene)
-        with get_database(self.settings).read() as connection:
-            files = views.file_list(connection, self.project_id)
-        self.screen.close(self.scene, self.activity, files)
+        self.scene = self.source.scene(self.scene)
+        self.screen.close(self.scene, self.activity, self.source.files())
         return 0 if self.scene.status == "completed" else 1
 
     def _take(self, batch: list[Event]) -> None:
@@ -77,14 +127,10 @@ class _Watcher:
             return  # still catching up with what happened before
         time.sleep(max(0.0, self._next_look - time.monotonic()))
         begun = time.monotonic()
-        self.scene = self._read(self.scene)
+        self.scene = self.source.scene(self.scene)
         self._next_look = time.monotonic() + max(PACE_S, PACE_FACTOR * (time.monotonic() - begun))
         self.screen.update(self.scene)
         self._attend()
-
-    def _read(self, before: Scene | None) -> Scene:
-        with get_database(self.settings).read() as connection:
-            return scene.read(connection, self.project_id, self.settings, before.plan if before else None)
 
     def _attend(self) -> None:
         """Turns to each open signal once. Rows run ahead of events: one not heard of yet waits for the next look."""
@@ -101,13 +147,11 @@ class _Watcher:
                     self._settle(signal, console, self.answer)
 
     def _settle(self, signal: dict[str, Json], console: Console, answer: prompting.Answerer) -> None:
-        from orchestrator.signals import answer as settle
-
         title = next((t.title for t in self.scene.tasks.values() if t.id == signal.get("taskId")), "")
         reply = answer(signal, console, title)
         if reply is None:
             return
         try:
-            settle(self.settings, signal["id"], **reply.arguments(), by=self.settings.owner)
+            self.source.settle(signal["id"], reply.arguments())
         except Refused as refused:  # answered elsewhere meanwhile, or its run has ended
             console.print(f"{refused.code}: {refused.message}")

@@ -57,6 +57,8 @@ class _Trace:
     #: Its project has ended, and `head` is its last line.
     over: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Times everybody was to say that all is well.
+    beats: int = 0
 
     def since(self, after: int) -> list[Line] | None:
         """The lines that follow a number, of those at hand; None: the rows have to be asked."""
@@ -74,6 +76,7 @@ class Feed:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._beat_s = settings.api.heartbeat_s
         self._database = get_database(settings)
         self._traces: dict[str, _Trace] = {}
         self._grown: set[str] = set()
@@ -98,13 +101,17 @@ class Feed:
         for trace in self._traces.values():
             trace.tell()
 
-    async def follow(self, trace_id: str, after: int, heartbeat_s: float) -> AsyncIterator[list[Line]]:
+    async def follow(self, trace_id: str, after: int) -> AsyncIterator[list[Line]]:
         """The lines that follow a number, as they come; an empty list says that all is well and nothing is new.
 
         Ends when the trace's project has ended and all was told.
         """
         trace = self._traces.setdefault(trace_id, _Trace())
         trace.readers += 1
+        if trace.head is None:  # until somebody has looked, everybody who comes asks the rows
+            self._grown.add(trace_id)
+            self._woken.set()
+        beats = trace.beats
         try:
             while not self._closed:
                 changed = trace.changed
@@ -116,11 +123,11 @@ class Feed:
                     yield lines
                 elif over:
                     return
+                elif beats != trace.beats:
+                    beats = trace.beats
+                    yield []
                 else:
-                    try:
-                        await asyncio.wait_for(changed.wait(), heartbeat_s)
-                    except TimeoutError:
-                        yield []
+                    await changed.wait()
         finally:
             trace.readers -= 1
             if not trace.readers:
@@ -128,13 +135,21 @@ class Feed:
 
     async def _watch(self) -> None:
         """Looks at what is said to have grown, and now and then at everything."""
+        loop = asyncio.get_running_loop()
+        beat = loop.time() + self._beat_s
         while True:
             try:
-                await asyncio.wait_for(self._woken.wait(), LOOK_S if self._hears else DEAF_S)
+                async with asyncio.timeout(LOOK_S if self._hears else DEAF_S):
+                    await self._woken.wait()
                 ids, self._grown = self._grown & self._traces.keys(), set()
             except TimeoutError:
                 ids = set(self._traces)
             self._woken.clear()
+            if loop.time() >= beat:  # one timer for everybody
+                beat = loop.time() + self._beat_s
+                for trace in self._traces.values():
+                    trace.beats += 1
+                    trace.tell()
             try:
                 if ids:
                     await self._look(ids)

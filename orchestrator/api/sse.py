@@ -25,7 +25,7 @@ class EventStream(StreamingResponse):
     def __init__(self, feed: Feed, trace_id: str, after: int, api: Api) -> None:
         self._slow_s = api.slow_s
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        super().__init__(_text(feed, trace_id, after, api.heartbeat_s), headers=headers)
+        super().__init__(_text(feed, trace_id, after), headers=headers)
 
     async def stream_response(self, send: Send) -> None:
         """Sends what comes, each piece within the time a client may take."""
@@ -41,7 +41,7 @@ class EventStream(StreamingResponse):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _text(feed: Feed, trace_id: str, after: int, heartbeat_s: float) -> AsyncIterator[bytes]:
+async def _text(feed: Feed, trace_id: str, after: int) -> AsyncIterator[bytes]:
     yield b": officina\n\n"  # the headers leave at once, and whoever waits knows that it is heard
-    async for lines in feed.follow(trace_id, after, heartbeat_s):
+    async for lines in feed.follow(trace_id, after):
         yield b"".join(line.text for line in lines) if lines else KEEPALIVE_COMMENT

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.commands.output import note
+from orchestrator.commands.output import note, say
 
 app = typer.Typer()
 
@@ -35,3 +35,25 @@ def api(
     name, number = listening.getsockname()[:2]
     note(f"API at http://{f'[{name}]' if ':' in name else name}:{number}, its document at /openapi.json")
     serve(settings, listening)
+
+
+@app.command()
+def login(
+    code: Annotated[
+        str | None, typer.Argument(help="A one-time code of that studio; asked for where it is left out.")
+    ] = None,
+) -> None:
+    """Begin a person's session at the studio of OFFICINA_API_URL: it may approve, which a key may not."""
+    from orchestrator.client import Client, keep_session
+    from orchestrator.settings import get_settings
+    from registry.errors import Fault, WrongUse
+
+    settings = get_settings()
+    if settings.api_url is None:
+        words = "set OFFICINA_API_URL to the studio's address first"
+        raise WrongUse(words, faults=[Fault("OFFICINA_API_URL", "required", words)])
+    given = code or typer.prompt("One-time code (officina keys code makes one, where the studio is)", hide_input=True)
+    with Client(settings.api_url) as client:
+        session = client.redeem(given.strip())
+    keep_session(settings, session["token"])
+    say(f"in as {session['owner']} at {settings.api_url}")

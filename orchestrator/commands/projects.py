@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.commands.output import looking, note, say, say_json
+from orchestrator.commands.output import note, say, say_json
 
 app = typer.Typer()
 
@@ -53,21 +53,20 @@ def submit(
     as_json: Annotated[bool, typer.Option("--json", help="Print {id, status, tasks: {key: id}}.")] = False,
 ) -> None:
     """Check a project whole, store it, start it; prints its id."""
-    from orchestrator.producer import submit as store
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.studios import studio
 
-    settings = get_settings()
-    made = store(source, settings=settings, key=key, mode=mode.value if mode else None, rehearse=rehearse)
+    there = studio()
+    made = there.submit(source, key=key, mode=mode.value if mode else None, rehearse=rehearse)
     if as_json:
-        say_json({"id": made.project_id, "status": made.status, "tasks": made.tasks})
+        say_json({name: made[name] for name in ("id", "status", "tasks")})
     else:
-        say(made.project_id)
-    if not made.created:
+        say(made["id"])
+    if not made["created"]:
         note("a project with this key was there already; this is it")
     if watch:
-        from orchestrator.watch import watch as follow
+        from orchestrator.watch import look
 
-        raise typer.Exit(follow(made.project_id, settings))
+        raise typer.Exit(look(there.source(made["id"])))
 
 
 @app.command()
@@ -76,14 +75,9 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
 ) -> None:
     """Status, tasks, costs, files and signals of a project."""
-    from orchestrator import lookup, trees, views
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.studios import studio
 
-    settings = get_settings()
-    with looking(settings) as connection:
-        project_id = lookup.project_id(connection, project, settings.owner)
-        found = views.project(connection, project_id, settings)
-        fanouts = {} if as_json else trees.under_way(connection, project_id)
+    found, fanouts = studio().project(project)
     if as_json:
         say_json(found)
         return
@@ -99,12 +93,9 @@ def list_projects(
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list.")] = False,
 ) -> None:
     """Your projects, newest first."""
-    from orchestrator import views
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.studios import studio
 
-    settings = get_settings()
-    with looking(settings) as connection:
-        found = views.project_list(connection, settings.owner, status=status and status.value, limit=limit)
+    found = studio().projects(status and status.value, limit)
     if as_json:
         say_json(found)
         return
@@ -122,20 +113,16 @@ def trace(
     task: Annotated[str | None, typer.Option(help="Only events of the task with this key.")] = None,
 ) -> None:
     """The events of a project or a thread, in order."""
-    from orchestrator import lookup
-    from orchestrator.settings import get_settings
-    from orchestrator.terminal.tracing import Names, line_of, lines
+    from orchestrator.commands.studios import studio
+    from orchestrator.terminal.tracing import line_of
 
-    settings = get_settings()
-    with looking(settings) as connection:
-        project_id = lookup.trace_id(connection, project, settings.owner)
-        names = Names.read(connection, project_id)
+    names, events = studio().trace(project, after=after, follow=follow)
     wanted = names.task_id(task) if task is not None else None
-    for event in lines(settings, project_id, after=after, follow=follow):
+    for event in events:
         if wanted is not None and event.task_id != wanted:
             continue
         if as_json:
-            say_json(event.to_json(project_id))
+            say_json(event.to_json(names.project_id))
         else:
             say(line_of(event, names))
 
@@ -147,27 +134,18 @@ def watch(
     ask: Annotated[bool, typer.Option("--ask", help="Ask here about each approval that waits.")] = False,
 ) -> None:
     """The project as it moves; exit code 0 when it completed."""
-    from orchestrator import lookup
-    from orchestrator.settings import get_settings
-    from orchestrator.watch import watch as follow
+    from orchestrator.commands.studios import studio
+    from orchestrator.watch import look
 
-    settings = get_settings()
-    with looking(settings) as connection:
-        project_id = lookup.project_id(connection, project, settings.owner)
-    raise typer.Exit(follow(project_id, settings, ask=ask, plain=plain))
+    raise typer.Exit(look(studio().source(project), ask=ask, plain=plain))
 
 
 @app.command()
 def cancel(project: ProjectId) -> None:
     """Stop a project; what runs sees it at its next check."""
-    from orchestrator import control, lookup
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.studios import studio
 
-    settings = get_settings()
-    with looking(settings) as connection:
-        project_id = lookup.project_id(connection, project, settings.owner)
-    control.cancel(settings, project_id, by=settings.owner)
-    say(f"{project_id} cancelled")
+    say(f"{studio().cancel(project)} cancelled")
 
 
 @app.command()
@@ -175,14 +153,9 @@ def retry(
     task: Annotated[str, typer.Argument(metavar="TASK", help="A task's id, or a beginning of it that no other has.")],
 ) -> None:
     """Run a failed task again; dependents that were skipped open again."""
-    from orchestrator import control, lookup
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.studios import studio
 
-    settings = get_settings()
-    with looking(settings) as connection:
-        task_id = lookup.task_id(connection, task, settings.owner)
-    control.retry(settings, task_id, by=settings.owner)
-    say(f"{task_id} queued again")
+    say(f"{studio().retry(task)} queued again")
 
 
 @app.command()
@@ -196,10 +169,6 @@ def fork(
 
     Messages, state and finished calls up to the checkpoint are kept; files stay as they are.
     """
-    from orchestrator import control, lookup
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.studios import studio
 
-    settings = get_settings()
-    with looking(settings) as connection:
-        run_id = lookup.run_id(connection, run, settings.owner)
-    say(control.fork(settings, run_id, at, by=settings.owner))
+    say(studio().fork(run, at))

@@ -30,13 +30,9 @@ def list_signals(
     """What waits for you, a line each; `signals show ID` prints one whole."""
     if context.invoked_subcommand is not None:
         return
-    from orchestrator import views
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.studios import studio
 
-    settings = get_settings()
-    with looking(settings) as connection:
-        found = views.signal_list(connection, settings.owner, status=None if every else "open", limit=limit)
-        about = views.places(connection, found)
+    found, about = studio().signals(None if every else "open", limit)
     if as_json:
         say_json(found)
         return
@@ -51,13 +47,9 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """One signal whole: who asks, why, and exactly what would run."""
-    from orchestrator import lookup, views
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.studios import studio
 
-    settings = get_settings()
-    with looking(settings) as connection:
-        found = views.signal(connection, lookup.signal_id(connection, signal, settings.owner))
-        about = views.places(connection, [found])
+    found, about = studio().signal(signal)
     if as_json:
         say_json(found)
         return
@@ -69,15 +61,9 @@ def show(
 @desk.command()
 def dismiss(signal: SignalId) -> None:
     """Take a notice, an alert or a result off the desk."""
-    from orchestrator import lookup
-    from orchestrator.settings import get_settings
-    from orchestrator.signals import dismiss as take_off
+    from orchestrator.commands.studios import studio
 
-    settings = get_settings()
-    with looking(settings) as connection:
-        signal_id = lookup.signal_id(connection, signal, settings.owner)
-    take_off(settings, signal_id, by=settings.owner)
-    say(f"{signal_id} dismissed")
+    say(f"{studio().dismiss(signal)} dismissed")
 
 
 @app.command()
@@ -123,34 +109,23 @@ def answer(
         _wake(signal)
         return
     given = {"option": option} if payload is None else {"payload": _parsed(payload)}
-    from orchestrator import lookup
-    from orchestrator.settings import get_settings
-    from orchestrator.signals import answer as settle
+    from orchestrator.commands.studios import studio
 
-    settings = get_settings()
-    with looking(settings) as connection:
-        signal_id = lookup.signal_id(connection, signal, settings.owner)
-    settle(settings, signal_id, **given, by=settings.owner)
-    say(f"{signal_id} answered")
+    say(f"{studio().answer(signal, given)} answered")
 
 
 def _wake(given: str) -> None:
     """An id without an answer means a run that sleeps; a signal needs an answer."""
-    from orchestrator import control, lookup
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.studios import studio
     from registry.errors import Refused
 
-    settings = get_settings()
-    with looking(settings) as connection:
-        try:
-            run_id = lookup.run_id(connection, given, settings.owner)
-        except Refused as refused:
-            if refused.code == "unknown_run":
-                words = f'{refused.message}; to answer a signal give an option such as "Do it" or --payload JSON'
-                raise WrongUse(words, code="answer_shape") from None
-            raise
-    control.wake(settings, run_id, by=settings.owner)
-    say(f"{run_id} woken")
+    try:
+        say(f"{studio().wake(given)} woken")
+    except Refused as refused:
+        if refused.code == "unknown_run":
+            words = f'{refused.message}; to answer a signal give an option such as "Do it" or --payload JSON'
+            raise WrongUse(words, code="answer_shape") from None
+        raise
 
 
 def _parsed(text: str, option: str = "--payload") -> Json:

@@ -19,6 +19,7 @@ from registry.errors import Refused
 class Names:
     """What the ids in events are called."""
 
+    project_id: str
     tasks: dict[str, str]
     agents: dict[str, str]
 
@@ -28,9 +29,8 @@ class Names:
         spoken = select(runs.c.agent_id, runs.c.agent_name).where(runs.c.project_id == project_id).distinct()
         assigned = select(tasks.c.agent_id, tasks.c.agent_name).where(tasks.c.project_id == project_id)
         agents = [*connection.execute(assigned), *connection.execute(spoken)]
-        return cls(
-            {row.id: row.key for row in connection.execute(keys)}, {row.agent_id: row.agent_name for row in agents}
-        )
+        tasks_by_id = {row.id: row.key for row in connection.execute(keys)}
+        return cls(project_id, tasks_by_id, {row.agent_id: row.agent_name for row in agents})
 
     def task_id(self, key: str) -> str:
         for task_id, known in self.tasks.items():

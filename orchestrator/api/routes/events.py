@@ -60,7 +60,7 @@ async def events(
 
 def _find(asking: Asking, project_id: str) -> str:
     with asking.database.read() as connection:
-        return lookup.project_id(connection, project_id, asking.owner)
+        return lookup.trace_id(connection, project_id, asking.owner)
 
 
 def _wants_page(accept: str) -> bool:

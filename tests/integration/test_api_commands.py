@@ -1,0 +1,107 @@
+"""The command line on a studio elsewhere: the same words do the same, and print the same (OFFICINA_API_URL)."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator import keys
+from orchestrator.settings import Settings
+from tests.commands import Run
+from tests.studio import ApiProcess, key_of
+from tests.unit.api.test_projects import PLAN
+
+
+@pytest.fixture
+def there(settings: Settings, tmp_path: Path) -> Iterator[ApiProcess]:
+    """A studio with the home that `officina` has in these tests, so that both sides see one set of rows."""
+    server = ApiProcess(settings, tmp_path / "api.log")
+    yield server.start()
+    server.close()
+
+
+def test_both_ways_print_the_same(officina: Run, there: ApiProcess, settings: Settings, tmp_path: Path) -> None:
+    far = {"OFFICINA_API_URL": there.url, "OFFICINA_API_KEY": key_of(settings)}
+    (tmp_path / "notes.txt").write_text("what was said")
+    (tmp_path / "script.json").write_text(json.dumps({"tasks": {}}))
+    project = {"title": "Far away", "brief": "b", "tasks": PLAN, "inputs": ["notes.txt"], "script": "script.json"}
+    (tmp_path / "project.json").write_text(json.dumps(project))
+
+    made = officina("submit", "project.json", "--key", "k", "--json", **far)
+    again = officina("submit", "project.json", "--key", "k", **far)
+
+    assert (made.returncode, made.stderr) == (0, "")
+    id_ = json.loads(made.stdout)["id"]
+    assert again.stdout == id_ + "\n"
+    assert "was there already" in again.stderr
+    assert (settings.workspaces / id_ / "inputs" / "notes.txt").read_text() == "what was said"
+    for words in (["show", id_], ["show", id_[-8:], "--json"], ["list"], ["list", "--json"], ["signals"]):
+        assert officina(*words, **far) == officina(*words), words
+    for words in (["trace", id_, "--json"], ["trace", id_], ["trace", id_, "--task", "write"]):
+        near, away = officina(*words), officina(*words, **far)
+        assert away.stdout == near.stdout, words
+        assert away.returncode == 0
+    cancelled = officina("cancel", id_, **far)
+    assert cancelled.stdout == f"{id_} cancelled\n"
+    watched = officina("watch", id_, **far)
+    assert (watched.returncode, watched.stdout) == (1, officina("watch", id_).stdout)
+    task = json.loads(made.stdout)["tasks"]["sort"]
+    assert officina("retry", task, **far).stdout == f"{task} queued again\n"
+
+
+def test_both_ways_refuse_the_same(officina: Run, there: ApiProcess, settings: Settings, tmp_path: Path) -> None:
+    far = {"OFFICINA_API_URL": there.url, "OFFICINA_API_KEY": key_of(settings)}
+    bad = [{"key": "a", "role": "writer", "instruction": "x", "dependsOn": ["b"]}]
+    (tmp_path / "bad.json").write_text(json.dumps({"title": "t", "brief": "b", "tasks": bad, "colour": "red"}))
+    (tmp_path / "gone.json").write_text(json.dumps({"title": "t", "brief": "b", "inputs": ["none.txt"]}))
+    officina("submit", "something to do", "--rehearse")
+
+    for words in (
+        ["submit", "bad.json"],
+        ["submit", "gone.json"],
+        ["show", "0194c5d2"],
+        ["cancel", "0194c5d2-7c1e-7a60-8000-000000000000"],
+        ["answer", "0194c5d2", "Do it"],
+        ["answer", "0194c5d2"],
+        ["fork", "0194c5d2", "--at", "1"],
+    ):
+        near, away = officina(*words), officina(*words, **far)
+        assert (away.returncode, away.stderr) == (near.returncode, near.stderr), words
+        assert away.returncode in (1, 2), words
+
+
+def test_a_key_never_approves_and_a_session_does(
+    officina: Run, there: ApiProcess, settings: Settings, tmp_path: Path
+) -> None:
+    from orchestrator import outside
+    from orchestrator.store.database import get_database
+    from registry.skills.registry import Pending
+
+    project = json.loads(officina("submit", "send a letter", "--rehearse", "--json").stdout)["id"]
+    where = outside.place(settings, project, "local")
+    call = {"to": ["a@example.com"], "subject": "s", "body": "b"}
+    signal = outside.ask(settings, where, "call-1", Pending("email.send", call, "d" * 64, "world", "it acts outside"))
+    url = {"OFFICINA_API_URL": there.url}
+
+    refused = officina("answer", signal, "Do it", **url, OFFICINA_API_KEY=key_of(settings))
+    unknown = officina("answer", signal, "Do it", **url)
+    code = keys.make_code(settings)
+    get_database(settings).dispose()
+    joined = officina("login", code, **url)
+    answered = officina("answer", signal, "Do it", **url)
+
+    assert (refused.returncode, "not_a_person" in refused.stderr) == (1, True)
+    assert (unknown.returncode, "no_key" in unknown.stderr) == (2, True)
+    assert (joined.returncode, joined.stdout) == (0, f"in as local at {there.url}\n")
+    assert (answered.returncode, answered.stdout) == (0, f"{signal} answered\n")
+    assert (settings.home / "sessions.json").stat().st_mode & 0o077 == 0
+    again = officina("answer", signal, "No", **url)
+    assert (again.returncode, "already_answered" in again.stderr) == (1, True)
+
+
+def test_a_studio_that_is_away_is_said_to_be(officina: Run) -> None:
+    away = officina("list", OFFICINA_API_URL="http://127.0.0.1:9", OFFICINA_API_KEY="ofk_x")
+
+    assert away.returncode == 1
+    assert away.stderr.startswith("unavailable: the studio at 127.0.0.1 does not answer")
