@@ -10,7 +10,19 @@ from typing import NoReturn
 
 import typer
 
-from orchestrator.commands import api, chat, connections, database, faults, graph, keys, presets, projects, signals
+from orchestrator.commands import (
+    api,
+    chat,
+    connections,
+    database,
+    faults,
+    graph,
+    keys,
+    knowledge,
+    presets,
+    projects,
+    signals,
+)
 from orchestrator.logs import Masked
 
 #: Objects made between two looks for garbage. Loading a command makes many and leaves none.
@@ -33,6 +45,7 @@ def application() -> typer.Typer:
     app.add_typer(graph.app, name="graph")
     app.add_typer(connections.app, name="connections")
     app.add_typer(keys.app, name="keys")
+    app.add_typer(knowledge.app, name="knowledge")
     app.add_typer(database.app, name="db")
     return app
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, or_, select
 from orchestrator import crashpoints, desk, queue
 from orchestrator.records import Wake
 from orchestrator.settings import Settings
-from orchestrator.store import actions, leases, runs, schedules, signals, stuck, workers
+from orchestrator.store import actions, leases, retention, runs, schedules, signals, stuck, workers
 from orchestrator.store.database import Database, now_ms
 from orchestrator.store.tables import runs as runs_table
 from orchestrator.store.tables import signals as signals_table
@@ -28,6 +28,8 @@ BATCH = 200
 LEASE_MS = 10_000
 #: Seconds between looks whether Redis shows what the rows say.
 DESK_S = 10
+#: Seconds between looks for what is kept too long.
+FORGET_S = 600
 #: Seconds between looks for waits that are over though no move said so.
 STUCK_S = 30
 
@@ -62,6 +64,7 @@ class Clock:
         self._mine_until = 0.0
         self._desk_at = 0.0
         self._stuck_at = 0.0
+        self._forget_at = 0.0
 
     def tick(self) -> Repairs:
         """One look; a fault of one kind of repair does not keep the others from running."""
@@ -77,6 +80,9 @@ class Clock:
         if time.monotonic() >= self._stuck_at:
             self._stuck_at = time.monotonic() + STUCK_S
             self._stuck(done)
+        if time.monotonic() >= self._forget_at:
+            self._forget_at = time.monotonic() + FORGET_S
+            self._forget()
         if time.monotonic() >= self._desk_at:
             self._desk_at = time.monotonic() + DESK_S
             done.cards = desk.refresh_all(self._settings)
@@ -133,6 +139,17 @@ class Clock:
         done.stuck = len(self._database.write(lambda c: stuck.wake(c, BATCH)))
         if done.stuck:
             self._send(lambda c: runs.unsent_wakes(c, BATCH))
+
+    def _forget(self) -> None:
+        """What agents kept beside their runs and is past its time; some at a time, so that nobody waits for it."""
+        keeping = self._settings.keeping
+        try:
+            gone = self._database.write(lambda c: retention.forget(c, keeping.recall_days, keeping.agenda_days, BATCH))
+        except Exception:
+            log.exception("the clock could not forget what is past its time")
+            return
+        if gone >= BATCH:
+            self._forget_at = 0.0
 
     def _signals(self, done: Repairs) -> None:
         closed = self._database.write(lambda c: signals.expire_due(c, BATCH))

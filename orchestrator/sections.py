@@ -123,6 +123,26 @@ class Api(Section):
     """Seconds a stopping API lets requests finish; streams are resumed elsewhere."""
 
 
+class EmbeddingModel(Section):
+    """Who places texts by their meaning: an OpenAI-compatible embeddings endpoint."""
+
+    name: str
+    """Model name as the API knows it."""
+    base_url: str = "https://api.openai.com/v1"
+    """Its base URL; it is reached through the guard of the network, as everything is that skills ask."""
+    key: SecretStr | None = None
+    """Key of its API; none: `model_api_key`, where `base_url` is at the host of the models."""
+    nearness: float = Field(0.3, ge=0, le=1)
+    """Cosine from which a text has to do with a question."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _web(cls, url: str) -> str:
+        if not _WEB.fullmatch(url):
+            raise ValueError("base_url is no http or https URL")
+        return url.rstrip("/")
+
+
 class Keeping(Section):
     """How much agents may keep beside their runs, and for how long (`docs/memory.md`)."""
 
@@ -134,3 +154,11 @@ class Keeping(Section):
     """Pieces of what was said that one agent can find, the latest."""
     recall_days: int = Field(365, ge=1)
     """Days after the end of a run in which what was said in it can be found."""
+    sources: int = Field(1_000, ge=1)
+    """Documents one agent may be given, and as many for all agents of an owner."""
+    source_bytes: int = Field(20 * 1024 * 1024, ge=1)
+    """Bytes of one such document."""
+    source_chars: int = Field(2_000_000, ge=1)
+    """Characters of its text."""
+    agenda_days: int = Field(365, ge=1)
+    """Days a plan of an agent is kept that nobody changes."""

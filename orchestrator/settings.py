@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from orchestrator.sections import Api, ImageModel, Keeping, Rates, SearchProvider, Section, Shell
+from orchestrator.sections import Api, EmbeddingModel, ImageModel, Keeping, Rates, SearchProvider, Section, Shell
 from registry import masking
 from registry.graph.limits import GraphLimits
 
@@ -207,6 +207,9 @@ class Settings(BaseSettings):
     """Who makes pictures: `OFFICINA_IMAGES__NAME=...`; none: `image.generate` makes none."""
     image_placeholder: bool = False
     """Let a card with the prompt stand for a picture where nobody makes any; it says what it is."""
+
+    embeddings: EmbeddingModel | None = None
+    """Who places texts by their meaning: `OFFICINA_EMBEDDINGS__NAME=...`; none: documents are found by words alone."""
 
     search: tuple[SearchProvider, ...] = ()
     """Search providers as a JSON list, the first that answers wins: `[{"kind": "searxng", "url": "..."}]`."""

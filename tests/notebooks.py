@@ -7,19 +7,19 @@ from orchestrator.sections import Keeping
 from orchestrator.store.database import Database
 from registry.packs import PACKS
 from registry.skills.context import Caller, SkillContext
-from registry.skills.notebook import Notebook
+from registry.skills.notebook import Embeddings, Notebook
 from registry.skills.registry import SkillRegistry, SkillResult
 
-KEPT = ("plan", "episodic-memory", "semantic-memory", "pin-memory")
+KEPT = ("plan", "episodic-memory", "semantic-memory", "knowledge-memory", "pin-memory")
 TOOLS = SkillRegistry(tool for name in KEPT for tool in PACKS[name].tools)
 
 
 class Shelf:
     """What agents keep in one database."""
 
-    def __init__(self, database: Database, **keeping: Any) -> None:
+    def __init__(self, database: Database, embeddings: Embeddings | None = None, **keeping: Any) -> None:
         self.database = database
-        self.notebook: Notebook = notebook(database, Keeping(**keeping), outside=["web.fetch"])
+        self.notebook: Notebook = notebook(database, Keeping(**keeping), outside=["web.fetch"], embeddings=embeddings)
 
     def call(self, name: str, caller: Caller, /, specs: Any = None, **arguments: Any) -> SkillResult:
         return TOOLS.invoke(name, arguments, self.context(caller, specs))

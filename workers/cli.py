@@ -4,12 +4,14 @@ from typing import NoReturn
 
 from orchestrator.cli import application, run
 from orchestrator.commands import graph
-from workers.commands import doctor, graph_run, mcp, plan, skills, up, worker
+from orchestrator.commands import knowledge as sources
+from workers.commands import doctor, graph_run, knowledge, mcp, plan, skills, up, worker
 
 
 def main() -> NoReturn:
     """Runs the command line of this process."""
     graph.app.add_typer(graph_run.app)
+    sources.app.add_typer(knowledge.app)
     app = application()
     for part in (plan.app, up.app, worker.app, doctor.app):
         app.add_typer(part)

@@ -41,6 +41,7 @@ from workers.engine.services import Services
 from workers.engine.targets import Target, of_row
 from workers.mcp.wiring import Lazily
 from workers.models.choose import client_for
+from workers.models.embedding import embeddings_for
 from workers.models.painting import PlainPainter
 from workers.net.wiring import guard_for
 from workers.sandbox.jobs import Allowed, JobKeeper
@@ -219,8 +220,8 @@ def services(settings: Settings) -> Services:
     desk = DeskSignals(settings, database)
     skills = catalogue.build()
     names.taken(skills)
-    ports = wiring.wire(settings, skills)
     net = guard_for(settings)
+    ports = wiring.wire(settings, skills, embeddings_for(settings, net))
     known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
     checker, presets = Checker(known, partial(_known_now, settings)), load_presets(settings, known)
     for fault in presets.faults:

@@ -19,7 +19,7 @@ from orchestrator.store.database import get_database
 from registry.graph.validation import Registries
 from registry.packs import PACKS
 from registry.presets import Presets
-from registry.skills.notebook import Notebook
+from registry.skills.notebook import Embeddings, Notebook
 from registry.skills.registry import SkillRegistry
 
 
@@ -36,8 +36,12 @@ class RowPorts:
     scheduler: StoredScheduler
 
 
-def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
-    """The ports of this installation; nothing is opened before the first call."""
+def wire(settings: Settings, skills: SkillRegistry, embeddings: Embeddings | None = None) -> RowPorts:
+    """The ports of this installation; nothing is opened before the first call.
+
+    Args:
+        embeddings: what compares texts by their meaning, where something does.
+    """
     database = get_database(settings)
     tools = [*skills, *(tool for pack in PACKS.values() for tool in pack.tools)]
     outside = [tool.name for tool in tools if tool.open_world]
@@ -60,7 +64,13 @@ def wire(settings: Settings, skills: SkillRegistry) -> RowPorts:
 
     return RowPorts(
         memory=StoredMemories(database, outside=outside, most=settings.keeping.memories),
-        notebook=notebook(database, settings.keeping, outside=outside),
+        notebook=notebook(
+            database,
+            settings.keeping,
+            outside=outside,
+            embeddings=embeddings,
+            nearness=settings.embeddings.nearness if settings.embeddings else 1.0,
+        ),
         connections=StoredConnections(settings, database),
         schedules=StoredSchedules(settings, database, skills),
         meter=CountingMeter(settings),

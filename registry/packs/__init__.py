@@ -8,6 +8,7 @@ from registry.packs import (
     episodic_memory,
     fetch,
     files,
+    knowledge_memory,
     pin_memory,
     plan,
     process_kill,
@@ -25,7 +26,7 @@ PACKS: Mapping[str, Pack] = {
     for module in (
         *(core, files, shell, process_poll, process_kill, fetch),
         *(plan, agents, threads, scheduler),
-        *(episodic_memory, pin_memory, semantic_memory),
+        *(episodic_memory, semantic_memory, knowledge_memory, pin_memory),
     )
 }
 

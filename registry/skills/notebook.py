@@ -231,6 +231,7 @@ class Notebook:
     records: Records
     pins: Pins
     recollections: Recollections
+    knowledge: Knowledge
 
 
 __all__ = [

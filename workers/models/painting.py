@@ -83,7 +83,7 @@ class PlainPainter:
     def _key(self, chosen: ImageModel) -> str | None:
         """Its own key; that of the models only where they are asked at the same place."""
         found = chosen.key
-        if found is None and _place(chosen.base_url) == _place(self._settings.model_base_url or OPENAI):
+        if found is None and same_place(chosen.base_url, self._settings.model_base_url or OPENAI):
             found = self._settings.model_api_key
         return found.get_secret_value() if found else None
 
@@ -109,6 +109,11 @@ class PlainPainter:
         if not found.ok:
             raise SkillError("remote_error", f"the provider's picture cannot be fetched: status {found.status}")
         return found.body
+
+
+def same_place(one: str, other: str) -> bool:
+    """Whether two base URLs are at one host: the key of one may then be shown to the other."""
+    return _place(one) == _place(other)
 
 
 def _place(url: str) -> tuple[str, str]:

@@ -1,7 +1,8 @@
-"""From the bytes of a document to text: HTML, PDF, and everything that is text already. Runs in the child process."""
+"""From the bytes of a document to text: HTML, PDF, Word, and what is text already. Runs in the child process."""
 
 import io
 import re
+import zipfile
 from typing import Any, Final
 
 from registry.skills.charsets import codec_of
@@ -11,6 +12,8 @@ MAX_PAGES: Final = 50
 #: Characters of an extraction below which a page is read again with less judgement.
 FEW: Final = 250
 MAX_TITLE: Final = 300
+#: Bytes the parts of a Word document may have together.
+MAX_UNFOLDED: Final = 200 * 1024 * 1024
 _META: Final = re.compile(
     rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})|<\?xml[^>]{0,100}?encoding\s*=\s*[\"']([A-Za-z0-9_.:-]{2,40})",
     re.IGNORECASE,
@@ -33,10 +36,13 @@ def read(head: dict[str, Any], body: bytes) -> dict[str, Any]:
     """The document as `{text, title}`.
 
     Args:
-        head: `kind` (html, pdf, text), `charset` of the header or None, `form` (markdown, text, raw), `url`.
+        head: `kind` (html, pdf, docx, text), `charset` of the header or None, `form` (markdown, text, raw), `url`; of a
+            PDF also `pages`, the most that are read.
     """
     if head["kind"] == "pdf":
-        return _pdf(body)
+        return _pdf(body, head.get("pages", MAX_PAGES))
+    if head["kind"] == "docx":
+        return _docx(body)
     text = decode(body, head.get("charset"))
     if head["kind"] == "html" and head["form"] != "raw":
         return _html(text, head["form"], head["url"])
@@ -124,7 +130,7 @@ def _without_declaration(text: str) -> str:
     return re.sub(r"^\s*<\?xml[^>]*\?>", "", text.replace("\0", ""), count=1)
 
 
-def _pdf(body: bytes) -> dict[str, Any]:
+def _pdf(body: bytes, most: int) -> dict[str, Any]:
     from pypdf import PdfReader
     from pypdf.errors import PyPdfError
 
@@ -132,11 +138,35 @@ def _pdf(body: bytes) -> dict[str, Any]:
         reader = PdfReader(io.BytesIO(body))
         if reader.is_encrypted and not reader.decrypt(""):
             raise Unreadable("it is a PDF that needs a password")
-        pages = [(page.extract_text() or "").strip() for page in reader.pages[:MAX_PAGES]]
+        pages = [(page.extract_text() or "").strip() for page in reader.pages[:most]]
         title = str(reader.metadata.title or "")[:MAX_TITLE] if reader.metadata else ""
     except PyPdfError as error:
         raise Unreadable(f"it is no PDF that can be read: {str(error)[:100]}") from None
     text = "\n\n".join(page for page in pages if page)
-    if len(reader.pages) > MAX_PAGES:
-        text += f"\n\n[... {len(reader.pages) - MAX_PAGES} more pages are not read ...]"
+    if len(reader.pages) > most:
+        text += f"\n\n[... {len(reader.pages) - most} more pages are not read ...]"
     return {"text": text, "title": title.strip() or None}
+
+
+def _docx(body: bytes) -> dict[str, Any]:
+    """Paragraphs and tables in their order; headings keep their rank."""
+    import docx
+    from docx.opc.exceptions import PackageNotFoundError
+    from docx.table import Table
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(body)) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > MAX_UNFOLDED:
+                raise Unreadable("it is a Word document that unfolds to too much")
+        document = docx.Document(io.BytesIO(body))
+    except (zipfile.BadZipFile, PackageNotFoundError, KeyError, ValueError) as error:
+        raise Unreadable(f"it is no Word document that can be read: {str(error)[:100]}") from None
+    parts = []
+    for block in document.iter_inner_content():
+        if isinstance(block, Table):
+            parts.append("\n".join(" | ".join(cell.text.strip() for cell in row.cells) for row in block.rows))
+            continue
+        rank = re.fullmatch(r"Heading ([1-6])", (block.style.name or "") if block.style else "")
+        parts.append(f"{'#' * int(rank[1])} {block.text}" if rank else block.text)
+    title = str(document.core_properties.title or "")[:MAX_TITLE].strip()
+    return {"text": "\n\n".join(part for part in parts if part.strip()), "title": title or None}

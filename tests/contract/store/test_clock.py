@@ -13,6 +13,7 @@ from orchestrator.settings import Settings
 from orchestrator.store import leases, workers
 from orchestrator.store import tables as t
 from orchestrator.store.database import now_ms
+from orchestrator.store.kept import agendas, memories
 from tests.contract.store.world import LEASE_MS, YES, World, at, decision, together
 
 
@@ -193,3 +194,23 @@ def test_a_clock_at_rest_only_looks(world: World, clock: Clock, monkeypatch: pyt
 
     assert set(statements) == {"SELECT"}
     assert len(statements) <= 3
+
+
+def test_what_is_past_its_time_is_forgotten_some_at_a_time(
+    world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.clock.BATCH", 2)
+    memory = {"owner_id": "local", "namespace": "owner", "kind": "note", "tags": [], "importance": 0.5, "words": 0}
+    rows = [memory | {"id": str(n), "content": str(n), "content_hash": str(n), "expires_at": 1} for n in range(5)]
+    rows += [memory | {"id": "young", "content": "y", "content_hash": "y", "expires_at": 10**15}]
+    world.database.write(lambda c: c.execute(memories.insert().values(created_at=1), rows))
+    agenda = {"owner_id": "local", "overview": "x", "created_at": 1}
+    old, new = {"id": "old", "space": "a", "updated_at": 1}, {"id": "new", "space": "b", "updated_at": 10**15}
+    plans = [agenda | old, agenda | new]
+    world.database.write(lambda c: c.execute(agendas.insert(), plans))
+
+    clock._forget_at = 0.0
+    for _ in range(3):
+        clock.tick()
+    assert [row.id for row in world.all(select(memories))] == ["young"]
+    assert [row.id for row in world.all(select(agendas))] == ["new"]
