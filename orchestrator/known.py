@@ -46,6 +46,11 @@ def playbooks(settings: Settings, workspace: Path | None = None) -> Playbooks:
     return _library(roots if workspace is None else (*roots, workspace / ".officina" / "skills")).current()
 
 
+def usable(settings: Settings, skills: SkillRegistry) -> frozenset[str]:
+    """Names an agent of a project may hold: catalogue skills and documents."""
+    return frozenset(skill.name for skill in skills) | playbooks(settings).names
+
+
 def mcp_servers(settings: Settings) -> Servers:
     """The MCP servers of the owner and of this installation; the latter win by id.
 

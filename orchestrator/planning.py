@@ -199,7 +199,8 @@ def read_plan(answer: Json, brief: str, registered: frozenset[str]) -> tuple[lis
         if isinstance(task, dict) and isinstance(task.get("skills"), list):
             dropped |= {s for s in task["skills"] if s not in registered}
             task["skills"] = [s for s in task["skills"] if s in registered]
-    faults = check_plan(tasks, Registries(skills=registered, documents=frozenset()), limits=LIMITS)
+    documents = frozenset(name for name in registered if "." not in name)
+    faults = check_plan(tasks, Registries(skills=registered - documents, documents=documents), limits=LIMITS)
     try:
         plan = [PlannedTask.model_validate(task) for task in tasks]
     except ValidationError as error:

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Row, select
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator import crashpoints, events, planning, queue
-from orchestrator.known import load_presets, registries, saved_agents
+from orchestrator.known import load_presets, registries, saved_agents, usable
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import projects
 from orchestrator.store.database import get_database, prepare
@@ -153,7 +153,7 @@ def _store(
     rehearse: bool,
 ) -> Submitted:
     project_id = new_id()
-    registered = frozenset(skill.name for skill in skills)
+    registered = usable(settings, skills)
     rows = None
     if found.file.tasks:
         rows = planning.rows_of(project_id, settings.owner, found.file.tasks, named, registered)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from orchestrator import makers, planning
+from orchestrator.known import usable
 from orchestrator.planning import PlanRows
 from orchestrator.settings import Settings
 from orchestrator.store import agents, generators, projects
@@ -62,7 +63,7 @@ def start(connection: Connection, settings: Settings, cause: Cause) -> str:
         Gone: its generator is not there any more, its inputs do not fit it, or its skill is gone.
     """
     tasks, named = _tasks(connection, cause)
-    project_id, registered = new_id(), frozenset(skill.name for skill in skills())
+    project_id, registered = new_id(), usable(settings, skills())
     acting = next(iter(named.values()), None)
     gates = acting.permissions if acting is not None else TEAM_PERMISSIONS
     row = {

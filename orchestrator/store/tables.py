@@ -28,7 +28,7 @@ projects = Table(
     Column("max_cost_micro", BigInteger),
     Column("max_parallel", Integer, nullable=False),
     Column("priority", Integer, nullable=False),
-    #: Names of the skills there were at submit: what a plan made later may use.
+    #: Names of the skills and documents there were at submit: what a plan made later may use.
     Column("skills", columns.JsonText, nullable=False),
     #: The stand-in's script, when the project has one.
     Column("script", columns.JsonText),
