@@ -32,6 +32,10 @@ from registry.ids import new_id
 
 #: Seconds a run may wait for a worker before that is worth a word.
 PATIENCE_S = 5.0
+#: Refusals of a message for which its sender only has to wait.
+BUSY = ("thread_busy", "pending_signal")
+#: Characters of a message that become a title.
+TITLE_CHARS = 60
 HELP = "/answer WORDS answers what is asked; /compact sums the thread up; /stop ends what runs; /quit leaves; // says /"
 
 Say = Callable[[dict[str, Json]], None]
@@ -74,6 +78,7 @@ class Chat:
         direct: somebody sits at a terminal: questions are asked right here. Else a line that begins with `/answer`
             answers one, so that no line of a script is ever taken for a yes it was not meant to be.
         tell: takes each turn as JSON, instead of lines on the console.
+        unnamed: the thread has no title yet: the first message becomes it.
     """
 
     def __init__(
@@ -85,10 +90,12 @@ class Chat:
         *,
         direct: bool = False,
         tell: Say | None = None,
+        unnamed: bool = False,
     ) -> None:
         self.settings, self.thread_id, self._console = settings, thread_id, console
         self._read, self._direct, self._tell = read, direct, tell
         self._database = get_database(settings)
+        self._unnamed = unnamed
         self._seen = 0
         self._all_well = True
         #: A line that was read to answer a question and was no answer: the next thing that is said.
@@ -98,7 +105,8 @@ class Chat:
         """Talks until there are no more lines; 0 when every run completed."""
         row = self._row()
         if row.run_id is not None:  # somebody left in the middle: catch up with its run from where it began
-            self._follow(str(row.run_id))
+            if not self._follow(str(row.run_id)):
+                return 1
         else:
             self._seen = self._last()
         for line in self._lines():
@@ -124,11 +132,22 @@ class Chat:
         """Acts on one line; False when the conversation cannot go on here."""
         if line.startswith("/") and not line.startswith("//"):
             return self._command(line)
-        try:
-            sent = threads.send(self.settings, self.thread_id, line.removeprefix("/"), client_key=new_id())
-        except Refused as refused:
-            return self._refused(refused)
-        return self._follow(str(sent.run_id))
+        words, key = line.removeprefix("/"), new_id()
+        while True:
+            try:
+                sent = threads.send(self.settings, self.thread_id, words, client_key=key)
+            except Refused as refused:
+                if refused.code not in BUSY:
+                    return self._refused(refused)
+                # A schedule's message was before us, or somebody else's: it is shown, and then it is our turn.
+                under_way = self._row().run_id
+                if under_way is not None and not self._follow(str(under_way)):
+                    return False
+                continue
+            if self._unnamed:
+                self._unnamed = False
+                threads.rename(self.settings, self.thread_id, one_line(words, TITLE_CHARS))
+            return self._follow(str(sent.run_id))
 
     def _command(self, line: str) -> bool:
         word, _, _ = line.partition(" ")

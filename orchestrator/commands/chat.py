@@ -49,7 +49,7 @@ def chat(
     if stop or delete:
         _end(settings, thread_id, delete=delete)
         return
-    _talk(settings, thread_id, as_json=as_json)
+    _talk(settings, thread_id, as_json=as_json, unnamed=thread is None and title is None)
 
 
 def _thread(
@@ -92,7 +92,7 @@ def _script(file: Path | None) -> dict[str, Json] | None:
     return read_script(read_data(file)).model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
-def _talk(settings: "Settings", thread_id: str, *, as_json: bool) -> None:
+def _talk(settings: "Settings", thread_id: str, *, as_json: bool, unnamed: bool) -> None:
     from rich.console import Console
 
     from orchestrator.chat import HELP, Chat
@@ -103,7 +103,9 @@ def _talk(settings: "Settings", thread_id: str, *, as_json: bool) -> None:
         note(HELP)
     tell = say_json if as_json else None
     try:
-        code = Chat(settings, thread_id, console, _reader(direct=direct), direct=direct, tell=tell).run()
+        reader = _reader(direct=direct)
+        seat = Chat(settings, thread_id, console, reader, direct=direct, tell=tell, unnamed=unnamed)
+        code = seat.run()
     except KeyboardInterrupt:
         note(f"\nthe thread goes on without you; come back with: officina chat --thread {thread_id}")
         raise typer.Exit(0) from None

@@ -106,6 +106,7 @@ def test_it_says_what_the_agent_says_and_how_to_come_back(
     assert "stand-in" in ended.stdout
     assert f"officina chat --thread {thread_of(ended)}" in ended.stderr
     assert thread_of(ended) in listed.stdout and "1 runs" in listed.stdout
+    assert "hello" in listed.stdout, "it is called what was said first"
     assert "You said: more" in again.stdout
 
 
@@ -197,6 +198,24 @@ def test_what_was_said_is_heard_though_whoever_sent_it_died_at_once(
     eventually(lambda: _row(live_settings, thread_id).run_id is None, 30)
     assert [one["text"] for one in Watched(live_settings, thread_id).kinds("message")] == ["hello", "You said: hello"]
     sound(live_settings)
+
+
+def test_what_is_under_way_is_shown_first_and_then_the_message_is_sent(
+    live_settings: Settings, worker_process: Start, chat: Chat
+) -> None:
+    worker_process(live_settings).ready()
+    voice = threads.find_agent(live_settings, _file(live_settings))
+    thread_id = threads.create(live_settings, voice, script=ECHO | {"delayMs": 3000})
+    for number in range(3):
+        message = threads.Message(f"tick {number}", origin="webhook", source_id="h")
+        threads.trigger(live_settings, thread_id, message)
+
+    ended = chat("--thread", thread_id, "--json", lines="and me\n")
+
+    assert ended.returncode == 0
+    assert [one["text"] for one in told(ended)][-1] == "You said: and me"
+    said = [one["text"] for one in Watched(live_settings, thread_id).kinds("message") if one["role"] == "user"]
+    assert said == ["tick 0", "tick 1", "tick 2", "and me"]
 
 
 def test_ctrl_c_leaves_and_the_run_goes_on(live_settings: Settings, worker_process: Start, tmp_path: Path) -> None:
