@@ -131,7 +131,7 @@ def _rows(schema: dict[str, Json], defs: dict[str, Json], above: str, depth: int
         yield f"`{above}{name}`", _kind(field, defs, nullable), default, _rule(written, field)
         inner, _ = _resolved(field.get("items", {}), defs) if field.get("type") == "array" else (field, False)
         mark = "[]" if field.get("type") == "array" else ""
-        for one in [inner, *(_resolved(part, defs)[0] for part in inner.get("oneOf", inner.get("anyOf", ())))]:
+        for one in [inner, *(_resolved(part, defs)[0] for part in inner.get("oneOf") or inner.get("anyOf") or ())]:
             if one.get("properties") and depth < 3:
                 yield from _rows(one, defs, f"{above}{name}{mark}.", depth + 1)
 
@@ -156,7 +156,7 @@ def _kind(field: dict[str, Json], defs: dict[str, Json], nullable: bool) -> str:
     elif "enum" in field:
         kind = ", ".join(json.dumps(one) for one in field["enum"])
     elif "anyOf" in field or "oneOf" in field:
-        parts = field.get("anyOf", field.get("oneOf", ()))
+        parts = field.get("anyOf") or field.get("oneOf") or ()
         kind = " or ".join(dict.fromkeys(_kind(_resolved(one, defs)[0], defs, False) for one in parts))
     elif field.get("type") == "array":
         kind = f"list of {_kind(_resolved(field.get('items', {}), defs)[0], defs, False)}"
