@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,23 @@ def test_documents_are_listed_and_shown_with_what_was_left_out(officina: Run, tm
     assert "Short." in officina("skills", "show", "house-style", **own).stdout
     assert json.loads(officina("skills", "show", "house-style", "--json", **own).stdout)["instructions"] == "Short.\n"
     assert "bad/SKILL.md" in officina("doctor", **own).stdout
+
+
+@pytest.mark.slow
+def test_servers_are_started_and_listed_and_the_doctor_says_which_fail(officina: Run, tmp_path: Path) -> None:
+    server = str(Path(__file__).parents[1] / "mcp_server.py")
+    entries = {"box": {"command": sys.executable, "args": ["-I", "-S", server]}, "gone": {"command": "no-such-program"}}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
+    mine = {"OFFICINA_MCP_FILE": str(tmp_path / "mcp.json")}
+
+    ended = officina("mcp", "list", "--json", **mine)
+    box, gone = json.loads(ended.stdout)["servers"]
+    assert ended.returncode == 1 and box["state"] == "ready" and "box__echo" in {tool["name"] for tool in box["tools"]}
+    assert gone["state"] == "failed" and "no such program" in gone["reason"]
+    assert "box__echo" in officina("mcp", "list", **mine).stdout
+    told = officina("doctor", **mine).stdout
+    assert "1 of 2 servers are ready" in told and "no such program" in told
+    assert officina("mcp", "list", OFFICINA_MCP_FILE=str(tmp_path / "none.json")).returncode == 0
 
 
 def invoked(ended: Ended) -> dict[str, Any]:
