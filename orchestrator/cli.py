@@ -17,6 +17,7 @@ from orchestrator.commands import (
     database,
     faults,
     graph,
+    hooks,
     keys,
     knowledge,
     presets,
@@ -44,6 +45,7 @@ def application() -> typer.Typer:
         app.add_typer(part)
     app.add_typer(graph.app, name="graph")
     app.add_typer(connections.app, name="connections")
+    app.add_typer(hooks.app, name="hooks")
     app.add_typer(keys.app, name="keys")
     app.add_typer(knowledge.app, name="knowledge")
     app.add_typer(database.app, name="db")

@@ -265,6 +265,7 @@ def services(settings: Settings) -> Services:
         documents=lambda run: playbooks(settings, _folder(settings, run)),
         kept_documents=StoredDocuments(database),
         scheduler=ports.scheduler,
+        webhooks=ports.webhooks,
         mcp=Lazily(settings, net, list(skills)),
         check=checker.run,
         check_definition=checker.definition,

@@ -14,6 +14,7 @@ from orchestrator.ports.schedules import StoredSchedules
 from orchestrator.ports.studio import StoredStudio
 from orchestrator.ports.threads import StoredThreads
 from orchestrator.ports.voices import Rooms
+from orchestrator.ports.webhooks import StoredWebhooks
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
 from registry.graph.validation import Registries
@@ -34,6 +35,7 @@ class RowPorts:
     agents: StoredAgents
     threads: StoredThreads
     scheduler: StoredScheduler
+    webhooks: StoredWebhooks
 
 
 def wire(settings: Settings, skills: SkillRegistry, embeddings: Embeddings | None = None) -> RowPorts:
@@ -78,4 +80,5 @@ def wire(settings: Settings, skills: SkillRegistry, embeddings: Embeddings | Non
         threads=StoredThreads(database),
         agents=StoredAgents(database, known, lambda: [card.name for card in presets().cards]),
         scheduler=StoredScheduler(database, rooms),
+        webhooks=StoredWebhooks(settings, database, rooms),
     )

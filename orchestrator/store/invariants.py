@@ -431,4 +431,31 @@ _THREADS: Final = (
     ),
 )
 
-INVARIANTS: Final = (*_RUNS, *_SIGNALS, *_EFFECTS, *_TASKS, *_PROJECTS, *_MONEY, *_TRACES, *_THREADS)
+_TRIGGERS: Final = (
+    Invariant(
+        "due_time_lost",
+        "a schedule that was due is moved on soon",
+        "SELECT id, next_run_at FROM schedules WHERE status = 'active' AND next_run_at < :late",
+    ),
+    Invariant(
+        "schedule_timeless",
+        "an active schedule has a next time",
+        "SELECT id, status FROM schedules WHERE status = 'active' AND next_run_at IS NULL",
+    ),
+    Invariant(
+        "firing_without_run",
+        "what a schedule fired in its thread has its run",
+        "SELECT f.schedule_id AS id, f.due_at, f.run_id AS run FROM firings f WHERE f.result = 'fired' "
+        "AND f.run_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM thread_runs t "
+        "WHERE t.run_id = f.run_id AND t.source_id = f.schedule_id)",
+    ),
+    Invariant(
+        "delivery_without_work",
+        "what a webhook took and began is there",
+        "SELECT d.hook_id AS id, d.key FROM deliveries d WHERE (d.run_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM "
+        "thread_runs t WHERE t.run_id = d.run_id AND t.source_id = d.hook_id)) "
+        "OR (d.project_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM projects p WHERE p.id = d.project_id))",
+    ),
+)
+
+INVARIANTS: Final = (*_RUNS, *_SIGNALS, *_EFFECTS, *_TASKS, *_PROJECTS, *_MONEY, *_TRACES, *_TRIGGERS, *_THREADS)

@@ -7,6 +7,7 @@ note down for themselves in `notebook_tables`.
 from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Table, Text, UniqueConstraint
 
 from orchestrator.store import columns
+from orchestrator.store.hooked import deliveries, webhooks
 from orchestrator.store.notebook_tables import agenda_items, agendas, passages, pins, recalled_runs, sources
 from orchestrator.store.tables import metadata
 from orchestrator.store.thread_tables import thread_runs, threads, triggers
@@ -177,6 +178,7 @@ __all__ = [
     "agenda_items",
     "agendas",
     "api_keys",
+    "deliveries",
     "firings",
     "generators",
     "memories",
@@ -191,4 +193,5 @@ __all__ = [
     "thread_runs",
     "threads",
     "triggers",
+    "webhooks",
 ]

@@ -17,6 +17,7 @@ from registry.packs import (
     semantic_memory,
     shell,
     threads,
+    webhook,
 )
 from registry.packs.pack import NoSpec, Pack
 
@@ -25,7 +26,7 @@ PACKS: Mapping[str, Pack] = {
     module.PACK.name: module.PACK
     for module in (
         *(core, files, shell, process_poll, process_kill, fetch),
-        *(plan, agents, threads, scheduler),
+        *(plan, agents, threads, scheduler, webhook),
         *(episodic_memory, semantic_memory, knowledge_memory, pin_memory),
     )
 }

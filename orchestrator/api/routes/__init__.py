@@ -19,6 +19,7 @@ MODULES: Final = (
     "schedules",
     "memories",
     "generators",
+    "hooks",
 )
 
 

@@ -9,6 +9,7 @@ from orchestrator.records import CallRecord, Limit, MessageRecord, Park
 from orchestrator.store import invariants, kept, money, projects, signals
 from orchestrator.store import tables as t
 from orchestrator.store.database import now_ms
+from registry.ids import new_id
 from tests.contract.store.talks import Talk
 from tests.contract.store.world import YES, Plan, World, at, decision
 
@@ -86,6 +87,19 @@ def _call(busy: Busy, **columns: Any) -> None:
     busy.do(insert(t.calls).values(row | {"name": "email.send", "status": "done", "digest": "other"} | columns))
 
 
+def _schedule(busy: Any, **columns: Any) -> str:
+    row = {"id": new_id(), "owner_id": "local", "title": "s", "kind": "every", "spec": "5", "timezone": "UTC"}
+    about = {"action": {}, "status": "paused", "created_at": 1}
+    busy.do(insert(kept.schedules).values(row | about | columns))
+    return row["id"]
+
+
+def _hook(busy: Any) -> str:
+    row = {"id": new_id(), "owner_id": "local", "name": "h", "status": "active", "detail": "", "mode": "ask"}
+    busy.do(insert(kept.webhooks).values(row | {"secret": "", "created_at": 1, "updated_at": 1}))
+    return row["id"]
+
+
 SPOILED: dict[str, Callable[[Busy], Any]] = {
     "lease_over": lambda b: b.run("work", due_at=LONG_AGO),
     "unowned": lambda b: b.run("work", worker_id=None),
@@ -149,6 +163,14 @@ SPOILED: dict[str, Callable[[Busy], Any]] = {
     ),
     "trigger_unheard": lambda b: b.thread(run_id=None),
     "thread_homeless": lambda b: b.world.set(t.projects, b.talk.id, kind="project"),
+    "due_time_lost": lambda b: _schedule(b, status="active", next_run_at=1),
+    "schedule_timeless": lambda b: _schedule(b, status="active", next_run_at=None),
+    "firing_without_run": lambda b: b.do(
+        insert(kept.firings).values(schedule_id=_schedule(b), due_at=1, at=1, result="fired", run_id="gone")
+    ),
+    "delivery_without_work": lambda b: b.do(
+        insert(kept.deliveries).values(hook_id=_hook(b), key="id:1", at=1, run_id="gone")
+    ),
     "trace_gap": lambda b: b.do(delete(t.events).where(t.events.c.trace_id == b.plan.id, t.events.c.seq == 2)),
 }
 

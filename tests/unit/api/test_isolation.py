@@ -69,6 +69,7 @@ def things_of(settings: Settings, client: TestClient, owner: str) -> Things:
         "memory_id": memory_id,
         "key_id": key["id"],
         "name": name,
+        "hook_id": f"hook-of-{owner}",
     }
 
 
@@ -198,5 +199,6 @@ def test_every_route_needs_a_key_or_a_session(settings: Settings, two: tuple[Tes
     ]
 
     assert set(open_) == {f"GET {path}" for path in PUBLIC & {one.path for one in routes(settings)}} | {
-        f"POST {API}/session"
+        f"POST {API}/session",
+        f"POST {API}/hooks/{{hook_id}}",  # what is delivered proves itself by its signature
     }

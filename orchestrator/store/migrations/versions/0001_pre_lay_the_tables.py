@@ -13,6 +13,44 @@ depends_on = None
 
 def upgrade() -> None:
     op.create_table(
+        "webhooks",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("detail", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=True),
+        sa.Column("thread_id", sa.Text(), nullable=True),
+        sa.Column("action", sa.Text(), nullable=True),
+        sa.Column("mode", sa.Text(), nullable=False),
+        sa.Column("maker", sa.Text(), nullable=True),
+        sa.Column("secret", sa.Text(), nullable=False),
+        sa.Column("shown_at", sa.BigInteger(), nullable=True),
+        sa.Column("call_key", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.Column("last_fired_at", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_webhooks")),
+        sa.UniqueConstraint("call_key", name=op.f("uq_webhooks_call_key")),
+    )
+    with op.batch_alter_table("webhooks", schema=None) as batch_op:
+        batch_op.create_index("ix_webhooks_owner_id", ["owner_id"], unique=False)
+
+    op.create_table(
+        "deliveries",
+        sa.Column("hook_id", sa.Text(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("run_id", sa.Text(), nullable=True),
+        sa.Column("project_id", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["hook_id"], ["webhooks.id"], name=op.f("fk_deliveries_hook_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("hook_id", "key", name=op.f("pk_deliveries")),
+    )
+    with op.batch_alter_table("deliveries", schema=None) as batch_op:
+        batch_op.create_index("ix_deliveries_hook_id_at", ["hook_id", "at"], unique=False)
+
+    op.create_table(
         "connections",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("owner_id", sa.Text(), nullable=False),
@@ -820,3 +858,11 @@ def downgrade() -> None:
     op.drop_table("events")
     op.drop_table("definitions")
     op.drop_table("connections")
+    with op.batch_alter_table("deliveries", schema=None) as batch_op:
+        batch_op.drop_index("ix_deliveries_hook_id_at")
+
+    op.drop_table("deliveries")
+    with op.batch_alter_table("webhooks", schema=None) as batch_op:
+        batch_op.drop_index("ix_webhooks_owner_id")
+
+    op.drop_table("webhooks")
