@@ -43,7 +43,15 @@ def knowledge_search(given: KnowledgeSearch, context: SkillContext) -> list[dict
     return [{"id": p.id, "title": p.title, "text": p.text, "uri": p.uri, "score": p.score} for p in found]
 
 
-@skill("knowledge_read", title="Read on", timeout_s=10, catalogued=False, documented=False, open_world=True)
+@skill(
+    "knowledge_read",
+    title="Read on",
+    timeout_s=10,
+    catalogued=False,
+    documented=False,
+    open_world=True,
+    fails=("not_found",),
+)
 def knowledge_read(given: KnowledgeRead, context: SkillContext) -> Reading:
     """Reads a passage that knowledge_search found, with what stands around it. The part of its id before the dot names
     the whole document."""

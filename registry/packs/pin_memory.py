@@ -46,7 +46,15 @@ class Removed(Model):
     key: str
 
 
-@skill("pin_set", title="Pin", timeout_s=5, effect="idempotent", catalogued=False, documented=False)
+@skill(
+    "pin_set",
+    title="Pin",
+    timeout_s=5,
+    effect="idempotent",
+    catalogued=False,
+    documented=False,
+    fails=("denied", "not_allowed", "quota"),
+)
 def pin_set(given: PinSet, context: SkillContext) -> Pinned:
     """Pins a text of at most 4,000 characters under a key, in place of what is pinned there. You read your pins each
     time before you answer, in later work too: pin little, and keep it short. Texts that look like a key, a token or a
@@ -63,7 +71,15 @@ def pin_list(_given: PinList, context: SkillContext) -> list[dict[str, Json]]:
     return [_shown(pin).model_dump(mode="json", by_alias=True) for pin in found]
 
 
-@skill("pin_remove", title="Unpin", timeout_s=5, effect="idempotent", catalogued=False, documented=False)
+@skill(
+    "pin_remove",
+    title="Unpin",
+    timeout_s=5,
+    effect="idempotent",
+    catalogued=False,
+    documented=False,
+    fails=("denied", "not_allowed"),
+)
 def pin_remove(given: PinRemove, context: SkillContext) -> Removed:
     """Takes a pin away."""
     wired(context.notebook).pins.remove(context.caller, given.key)

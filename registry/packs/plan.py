@@ -73,7 +73,15 @@ class FoundPlan(Model):
     untrusted: bool = False
 
 
-@skill("plan_save", title="Save the plan", timeout_s=5, effect="once", catalogued=False, documented=False)
+@skill(
+    "plan_save",
+    title="Save the plan",
+    timeout_s=5,
+    effect="once",
+    catalogued=False,
+    documented=False,
+    fails=("denied", "not_found"),
+)
 def plan_save(given: PlanSave, context: SkillContext) -> SavedPlan:
     """Writes down your plan for this task or conversation: an overview and 1 to 50 items in the order of the work.
     There is one plan; saved again it keeps its id and gets the new items, all pending. You are reminded of it as long
@@ -93,7 +101,15 @@ def plan_save(given: PlanSave, context: SkillContext) -> SavedPlan:
     return SavedPlan(plan_id=agenda.id, status=agenda.status, items=shown)
 
 
-@skill("plan_item_update", title="Tick an item", timeout_s=5, effect="idempotent", catalogued=False, documented=False)
+@skill(
+    "plan_item_update",
+    title="Tick an item",
+    timeout_s=5,
+    effect="idempotent",
+    catalogued=False,
+    documented=False,
+    fails=("conflict", "denied", "not_found"),
+)
 def plan_item_update(given: PlanItemUpdate, context: SkillContext) -> UpdatedItem:
     """Says how far an item of your plan is: pending, in_progress, completed, failed or cancelled, with a note of what
     came of it."""

@@ -65,7 +65,15 @@ def _effect(given: MemoryWrite) -> Effect:
     return "once" if given.key is None else "idempotent"
 
 
-@skill("memory_write", title="Remember", timeout_s=5, effect=_effect, catalogued=False, documented=False)
+@skill(
+    "memory_write",
+    title="Remember",
+    timeout_s=5,
+    effect=_effect,
+    catalogued=False,
+    documented=False,
+    fails=("not_allowed", "quota"),
+)
 def memory_write(given: MemoryWrite, context: SkillContext) -> Remembered:
     """Keeps a text of at most 4,000 characters: one fact, preference or insight a call. Scope long is kept for good,
     session for this conversation. With a key it replaces what is kept under that key. Texts that look like a key, a
@@ -84,7 +92,15 @@ def memory_list(given: MemoryList, context: SkillContext) -> list[dict[str, Json
     return [_shown(record).model_dump(mode="json", by_alias=True) for record in found]
 
 
-@skill("memory_update", title="Correct a memory", timeout_s=5, effect="idempotent", catalogued=False, documented=False)
+@skill(
+    "memory_update",
+    title="Correct a memory",
+    timeout_s=5,
+    effect="idempotent",
+    catalogued=False,
+    documented=False,
+    fails=("not_found",),
+)
 def memory_update(given: MemoryUpdate, context: SkillContext) -> Remembered:
     """Gives a memory of yours a new text."""
     refuse_secrets([("text", given.text)], where="memory")
