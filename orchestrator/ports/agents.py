@@ -31,8 +31,8 @@ class StoredAgents:
     """The `Agents` port over rows.
 
     Args:
-        known: what a definition may name here; asked at the first definition.
-        others: names of the agents that are there without a row; asked with it.
+        known: what a definition may name here; asked at each.
+        others: names of the agents that are there without a row; asked once.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class StoredAgents:
         self._database = database
         self._ask, self._ask_others = known, others
 
-    @cached_property
+    @property
     def _known(self) -> Registries:
         return self._ask()
 

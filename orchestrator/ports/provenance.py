@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, or_, select
 
 from orchestrator.ports import spaces
 from orchestrator.store import agendas, memories, pins
@@ -41,7 +41,9 @@ class Provenance:
             .join(runs, runs.c.id == calls.c.run_id)
             .where(runs.c.project_id == caller.project_id, calls.c.status == "done")
         )
-        if connection.execute(done.where(calls.c.name.in_(self._outside)).limit(1)).first():
+        # Tools of MCP servers are from outside, whatever they are called: only their names hold two underlines.
+        outside = or_(calls.c.name.in_(self._outside), calls.c.name.contains("__", autoescape=True))
+        if connection.execute(done.where(outside).limit(1)).first():
             return True
         return any(_told(row.result) for row in connection.execute(done.where(calls.c.name.in_(sorted(TELLING)))))
 

@@ -1,9 +1,9 @@
 """The ports over rows, made together for whoever calls skills: a worker, the command line, the API."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
-from orchestrator.known import load_presets, registries
+from orchestrator.known import load_presets, mcp_servers, playbooks, registries
 from orchestrator.ports.agents import StoredAgents
 from orchestrator.ports.connections import StoredConnections
 from orchestrator.ports.memory import StoredMemories
@@ -52,6 +52,10 @@ def wire(settings: Settings, skills: SkillRegistry, embeddings: Embeddings | Non
     def known() -> Registries:
         return registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
 
+    def known_now() -> Registries:
+        """The same with the documents and servers of this moment: people add them while workers run."""
+        return replace(known(), documents=playbooks(settings).names, mcp_servers=mcp_servers(settings).names)
+
     @cache
     def presets() -> Presets:
         return load_presets(settings, known())
@@ -78,7 +82,7 @@ def wire(settings: Settings, skills: SkillRegistry, embeddings: Embeddings | Non
         meter=CountingMeter(settings),
         studio=StoredStudio(database, skills),
         threads=StoredThreads(database),
-        agents=StoredAgents(database, known, lambda: [card.name for card in presets().cards]),
+        agents=StoredAgents(database, known_now, lambda: [card.name for card in presets().cards]),
         scheduler=StoredScheduler(database, rooms),
         webhooks=StoredWebhooks(settings, database, rooms),
     )

@@ -292,7 +292,9 @@ def test_many_that_keep_the_same_at_once_make_one_memory(database: Database) -> 
     assert sum(r["stored"] for r in results) == 1 and len({r["id"] for r in results}) == 1
 
 
-@pytest.mark.parametrize("outside", [("web.fetch", {"content": "x"}), ("memory.recall", {"untrusted": True})])
+@pytest.mark.parametrize(
+    "outside", [("web.fetch", {"content": "x"}), ("box__echo", "x"), ("memory.recall", {"untrusted": True})]
+)
 def test_what_is_made_where_outside_text_was_read_stays_untrusted(
     database: Database, settings: Settings, outside: tuple[str, dict[str, Any]]
 ) -> None:
