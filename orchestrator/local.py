@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from orchestrator.settings import Settings
+from orchestrator.stack.api import Api
 from orchestrator.stack.caretaker import Caretaker
 from orchestrator.stack.environment import child_environment
 from orchestrator.stack.flower import Flower
@@ -45,6 +46,7 @@ class EmbeddedStack:
         worker_command: Callable[[str], Sequence[str]],
         flower: bool,
         say: Callable[[str], None],
+        api: bool = False,
     ) -> None:
         """
         Args:
@@ -53,6 +55,7 @@ class EmbeddedStack:
             worker_command: command line of the worker of that name.
             flower: whether to show the monitor.
             say: receives what a person should read, a line each.
+            api: whether to serve the HTTP API.
         """
         self._settings = settings
         self._workers = workers
@@ -63,6 +66,8 @@ class EmbeddedStack:
         self._redis = RedisServer(self._run, self._log("redis"))
         self._wants_flower = flower
         self._flower: Flower | None = None
+        self._wants_api = api
+        self._api: Api | None = None
         self._joined = False
         self._supervisor = _StackSupervisor(say, self._write_file, self._take_over)
         self._caretaker = Caretaker(lambda: settings)
@@ -77,6 +82,11 @@ class EmbeddedStack:
         """Where Flower answers; None when none is shown."""
         return self._flower.url if self._flower else None
 
+    @property
+    def api_url(self) -> str | None:
+        """Where the HTTP API answers; None when none is served here."""
+        return self._api.url if self._api else None
+
     def __enter__(self) -> Self:
         for folder in (self._settings.home.absolute(), self._run, self._logs):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -87,6 +97,8 @@ class EmbeddedStack:
             if self._wants_flower and not self._joined:
                 self._supervisor.add(self._flower_part())
             self._finish_upgrade(upgrade)
+            if self._wants_api and not self._joined:
+                self._supervisor.add(self._api_part())
             self._start_workers()
         except BaseException:
             self._close()
@@ -129,6 +141,11 @@ class EmbeddedStack:
         self._flower = Flower(self._log("flower"), self._environment())
         return Part("flower", self._flower.start, MONITOR, log=self._log("flower"))
 
+    def _api_part(self) -> Part:
+        self._api = self._api or Api(self._log("api"), self._environment(), self._settings.api.port)
+        grace_s = self._settings.api.grace_s + 2
+        return Part("api", self._api.start, MONITOR, grace_s, log=self._log("api"))
+
     def _worker(self, name: str) -> Process:
         return Process(self._worker_command(name), log=self._log(name), env=self._environment())
 
@@ -140,6 +157,8 @@ class EmbeddedStack:
         self._supervisor.keep(self._redis_part())
         if self._wants_flower:
             self._supervisor.keep(self._flower_part())
+        if self._wants_api:
+            self._supervisor.keep(self._api_part())
         self._say(f"the stack we joined has ended; its Redis goes on here, Flower at {self.flower_url or 'no address'}")
 
     def _log(self, name: str) -> Path:
@@ -160,7 +179,12 @@ class EmbeddedStack:
     def _write_file(self) -> None:
         if self._joined:
             return  # the file speaks of the other one
-        found = {"pid": os.getpid(), "pids": self._supervisor.pids, "flowerUrl": self.flower_url}
+        found = {
+            "pid": os.getpid(),
+            "pids": self._supervisor.pids,
+            "flowerUrl": self.flower_url,
+            "apiUrl": self.api_url,
+        }
         if not self._settings.broker_url:
             found["brokerUrl"] = self._redis.url
         fresh = self._file.with_suffix(".new")
@@ -179,6 +203,8 @@ class EmbeddedStack:
             self._file.unlink(missing_ok=True)
         if self._flower:
             self._flower.close()
+        if self._api:
+            self._api.close()
         self._redis.release()
 
 

@@ -9,11 +9,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from anyio import CapacityLimiter, to_thread
 from sqlalchemy import select
 
 from orchestrator.records import Event
@@ -83,7 +83,7 @@ class Feed:
         self._woken = asyncio.Event()
         self._hears = False
         self._closed = False
-        self._threads = CapacityLimiter(READERS)
+        self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="feed")
 
     @property
     def readers(self) -> int:
@@ -91,9 +91,12 @@ class Feed:
 
     async def run(self) -> None:
         """Listens and looks until it is cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._hear())
-            tasks.create_task(self._watch())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._hear())
+                tasks.create_task(self._watch())
+        finally:
+            self._threads.shutdown(wait=False, cancel_futures=True)
 
     def close(self) -> None:
         """Ends every stream: the process is about to; whoever follows goes on elsewhere from the last line it has."""
@@ -158,7 +161,7 @@ class Feed:
                 await asyncio.sleep(DEAF_S)
 
     async def _look(self, ids: set[str]) -> None:
-        found = await to_thread.run_sync(self._heads, sorted(ids), limiter=self._threads)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, self._heads, sorted(ids))
         await asyncio.gather(*(self._advance(trace_id, *known) for trace_id, known in found.items()))
 
     async def _advance(self, trace_id: str, seq: int, over: bool) -> None:
@@ -188,7 +191,7 @@ class Feed:
         return found
 
     async def _read(self, trace_id: str, after: int) -> tuple[list[Line], bool]:
-        return await to_thread.run_sync(self._rows, trace_id, after, limiter=self._threads)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._rows, trace_id, after)
 
     def _rows(self, trace_id: str, after: int) -> tuple[list[Line], bool]:
         """Lines after a number; and, when there is none, whether none will come."""

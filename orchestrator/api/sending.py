@@ -29,32 +29,38 @@ def sent(download: Download, asked: Headers) -> Response:
         download.file.close()
         return Response(status_code=304, headers={"etag": etag})
     wanted = asked.get("range") if asked.get("if-range", etag) == etag else None
-    span = _span(wanted, download.bytes)
-    if span is None:
+    try:
+        span = _span(wanted, download.bytes)
+    except ValueError:
         download.file.close()
         words = f"the file has {download.bytes} bytes"
         return problem(416, "range", words, headers={"content-range": f"bytes */{download.bytes}"})
-    first, length = span
+    first, length = span or (0, download.bytes)
     headers["content-length"] = str(length)
-    whole = length == download.bytes and not (wanted and _RANGE.fullmatch(wanted))
-    if not whole:
+    if span is not None:
         headers["content-range"] = f"bytes {first}-{first + length - 1}/{download.bytes}"
-    return StreamingResponse(_pieces(download, first, length), 200 if whole else 206, headers=headers)
+    return StreamingResponse(_pieces(download, first, length), 200 if span is None else 206, headers=headers)
 
 
 def _span(wanted: str | None, size: int) -> tuple[int, int] | None:
-    """First byte and number of bytes; None when none of them is there. What is no single range means the whole."""
+    """First byte and number of bytes of a range; None: it is no single range, and means the whole.
+
+    Raises:
+        ValueError: nothing of it is there.
+    """
     found = _RANGE.fullmatch(wanted) if wanted else None
-    if found is None or not any(found.groups()):
-        return 0, size
-    low, high = found.groups()
+    low, high = found.groups() if found else ("", "")
+    if not low and not high:
+        return None
     if not low:
-        length = min(int(high), size)
-        return (size - length, length) if length else None
-    first, last = int(low), min(int(high), size - 1) if high else size - 1
-    if high and int(high) < first:
-        return 0, size
-    return (first, last - first + 1) if first < size else None
+        first, last = max(size - int(high), 0), size - 1
+    else:
+        first, last = int(low), min(int(high), size - 1) if high else size - 1
+        if high and int(high) < first:
+            return None
+    if first >= size:
+        raise ValueError("outside")
+    return first, last - first + 1
 
 
 def _pieces(download: Download, first: int, length: int) -> Iterator[bytes]:

@@ -24,8 +24,9 @@ def up(
     rehearse: Annotated[bool, typer.Option("--rehearse", help="Let the stand-in play the model for it.")] = False,
     workers: Annotated[int, typer.Option(min=0, help="Worker processes to keep.")] = 1,
     flower: Annotated[bool, typer.Option("--flower/--no-flower", help="Show the monitor.")] = True,
+    api: Annotated[bool, typer.Option("--api/--no-api", help="Serve the HTTP API.")] = True,
 ) -> None:
-    """Start Redis, workers and Flower on this machine, and keep them until Ctrl-C.
+    """Start Redis, workers, Flower and the API on this machine, and keep them until Ctrl-C.
 
     With --run the exit code is the project's: 0 when it completed. The stack stays up after it on a terminal, and
     ends with it where there is none or with --yes.
@@ -49,6 +50,7 @@ def up(
         worker_command=lambda name: worker_command(settings, name=name),
         flower=flower,
         say=note,
+        api=api,
     )
     status = 0 if run is None else None
     with StopSignals(stack.hurry) as signals:
@@ -70,7 +72,8 @@ def up(
 def _greet(stack: "EmbeddedStack", settings: "Settings", workers: int) -> None:
     count = f"{workers} worker{'' if workers == 1 else 's'} of {settings.worker_slots} slots"
     monitor = f", Flower at {stack.flower_url}" if stack.flower_url else ""
-    note(f"Officina is up in {settings.home}: {count}{monitor}. Ctrl-C ends it.")
+    served = f", API at {stack.api_url}" if stack.api_url else ""
+    note(f"Officina is up in {settings.home}: {count}{monitor}{served}. Ctrl-C ends it.")
 
 
 def _run_project(file: Path, settings: "Settings", *, yes: bool, rehearse: bool) -> int:
