@@ -46,11 +46,12 @@ class Bubblewrap:
         read, write = os.pipe()
         try:
             with os.fdopen(write, "wb") as rules:
-                rules.write(seccomp.filter_for(seccomp.NAMESPACED))
+                network = room is not None and room.network
+                rules.write(seccomp.filter_for(seccomp.NAMESPACED_WITH_NETWORK if network else seccomp.NAMESPACED))
             yield Command(
                 argv=[
                     self.binary,
-                    *_walls(uid, network=room is not None and room.network),
+                    *_walls(uid, network=network),
                     *("--seccomp", str(read)),
                     *_file_system({*program.trees, *python.trees}, limits, room),
                     "--",

@@ -73,6 +73,9 @@ NAMESPACED = [
     Refuse("socket", errno.EAFNOSUPPORT, (When(0, "ne", 1), When(0, "ne", 2), When(0, "ne", 10))),
 ]
 
+#: With the machine's network: its local sockets without a path are in reach of whoever may make one.
+NAMESPACED_WITH_NETWORK = [*_ALWAYS, Refuse("socket", errno.EAFNOSUPPORT, (When(0, "ne", 2), When(0, "ne", 10)))]
+
 #: A file without a name from the start; libraries then make one and remove its name, which is seen.
 _O_TMPFILE = 0o20000000
 

@@ -178,15 +178,20 @@ def test_the_network_is_there_when_both_the_agent_and_the_deployment_say_so(
     assert (done["exitCode"] == 0, heard == [b"hello"]) == (reached, reached), done["stderr"]
 
 
-def test_with_the_network_a_local_socket_of_another_program_stays_out_of_reach(desk: Desk) -> None:
-    place = f"{desk.root}/../s"
+@pytest.mark.parametrize("kind", ["named", "abstract"])
+def test_with_the_network_a_local_socket_of_another_program_stays_out_of_reach(desk: Desk, kind: str) -> None:
+    place = f"\0{secrets.token_hex(8)}" if kind == "abstract" else str(desk.root / "s")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(place)
         listening.listen()
+        if kind == "named":
+            Path(place).chmod(0o777)
         keeper = JobKeeper(lambda: desk.box, Allowed(network=True))
         asking = Desk(desk.root, keeper, desk.box, network=True)
-        knock = f"python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('{place}')\""
-        assert asking.shell(knock)["exitCode"] != 0
+        seen = "s" if kind == "named" else place.replace("\0", "\\0")
+        knock = f"python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('{seen}')\""
+        done = asking.shell(knock)
+        assert done["exitCode"] != 0 and "protocol" in done["stderr"], done
 
 
 # how a call fails

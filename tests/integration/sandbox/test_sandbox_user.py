@@ -1,4 +1,4 @@
-"""The tests of this folder again, as an ordinary user: without root the walls are built in another way."""
+"""The tests of this folder and of the shell again as an ordinary user: without root walls are built in another way."""
 
 import contextlib
 import os
@@ -36,6 +36,9 @@ def test_all_of_this_holds_for_an_ordinary_user(tmp_path: Path) -> None:
             "-m",
             "pytest",
             str(Path(__file__).parent),
+            # The shell's tests; those with workers need services, and are no others for an ordinary user.
+            str(Path(__file__).parents[1] / "packs"),
+            f"--ignore={Path(__file__).parents[1] / 'packs' / 'test_workers.py'}",
             "-q",
             "-n0",
             "-p",
