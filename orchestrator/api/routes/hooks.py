@@ -1,16 +1,23 @@
-"""Webhooks: what others post, signed with the hook's secret. No key and no session is asked for; the signature is."""
+"""Webhooks: their owner makes and closes them; others post to them, and show a signature and no key."""
 
 import time
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from fastapi import Request
-from pydantic import Field
+from fastapi import Path, Request
+from fastapi import Response as Empty
+from pydantic import Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
+from orchestrator.api.auth import Asking, Connecting, Reading
 from orchestrator.api.models import Out
 from orchestrator.api.parts import router as make_router
 from orchestrator.api.replies import Reply, problems
+from orchestrator.ports.webhooks import StoredWebhooks
 from orchestrator.receiving import receive
+from registry.base import Json, Model
+from registry.errors import Refused
+from registry.skills.context import Caller
+from registry.skills.triggers import Hand, Hooked
 
 router = make_router("hooks")
 
@@ -48,3 +55,83 @@ async def deliver(hook_id: str, request: Request) -> Reply:
     now = time.time_ns() // 1_000_000
     status, answer = await run_in_threadpool(receive, request.app.state.settings, hook_id, headers, body, now)
     return Reply(answer, status)
+
+
+Id = Annotated[str, Path(min_length=1, max_length=100)]
+Words = Annotated[str, StringConstraints(max_length=4000)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=120)]
+
+
+class NewHook(Model):
+    name: Name
+    agent_id: Annotated[str, StringConstraints(min_length=1, max_length=120)]
+    detail: Words = ""
+    mode: Literal["ask", "auto", "dont_ask", "bypass"] = "ask"
+
+
+class HookChange(Model):
+    name: Name | None = None
+    detail: Words | None = None
+    status: Literal["active", "paused"] | None = None
+
+
+class HookView(Out):
+    id: str
+    name: str
+    status: str = Field(description="active, paused, failed")
+    detail: str
+    agent_id: str | None
+    endpoint: str
+    last_fired_at: int | None
+    secret: str | None = Field(None, description="Where it was just made: it is not shown again.")
+
+
+class HookList(Out):
+    items: list[HookView]
+
+
+@router.get("/hooks", response_model=HookList, summary="Your webhooks, without secrets")
+def list_hooks(asking: Reading) -> Reply:
+    return Reply({"items": _port(asking).rows(_person(asking))})
+
+
+@router.post("/hooks", status_code=201, response_model=HookView, summary="Make a webhook; its secret is shown once")
+def make_hook(asking: Connecting, body: NewHook) -> Reply:
+    port = _port(asking)
+    hooked = Hooked(name=body.name, detail=body.detail, agent_id=body.agent_id)
+    made = port.save(Hand(_person(asking)), hooked)
+    port.set_mode(asking.owner, str(made["id"]), body.mode, None)
+    return Reply(made | {"secret": port.reveal(asking.owner, str(made["id"]))}, 201)
+
+
+@router.patch("/hooks/{hook_id}", response_model=HookView, summary="Rename, pause or resume a webhook")
+def change_hook(asking: Connecting, hook_id: Id, body: HookChange) -> Reply:
+    hooked = Hooked(id=hook_id, name=body.name, detail=body.detail, status=body.status)
+    return Reply(_port(asking).save(Hand(_person(asking)), hooked))
+
+
+@router.post("/hooks/{hook_id}/rotate", response_model=HookView, summary="A new secret; the old one is of no use")
+def rotate_hook(asking: Connecting, hook_id: Id) -> Reply:
+    port = _port(asking)
+    secret = port.rotate(asking.owner, hook_id)
+    if secret is None:
+        raise Refused("you have no such webhook", code="unknown_hook")
+    found: dict[str, Json] = next(row for row in port.rows(_person(asking)) if row["id"] == hook_id)
+    return Reply(found | {"secret": secret})
+
+
+@router.delete("/hooks/{hook_id}", status_code=204, summary="Delete a webhook; what it started stays")
+def remove_hook(asking: Connecting, hook_id: Id) -> Empty:
+    _port(asking).delete(_person(asking), hook_id)
+    return Empty(status_code=204)
+
+
+def _person(asking: Asking) -> Caller:
+    return Caller("person", asking.owner)
+
+
+def _port(asking: Asking) -> StoredWebhooks:
+    from orchestrator.ports.wiring import wire
+    from registry.skills import catalogue
+
+    return wire(asking.settings, catalogue.build()).webhooks
