@@ -174,7 +174,7 @@ class Chat:
     def _follow(self, run_id: str) -> bool:
         """Shows a run until it ends; False when it waits for an answer that nobody here gives."""
         talk = Talk(run_id, str(self._row().agent_name))
-        begun, attended, hinted = time.monotonic(), set[str](), False
+        begun, attended, hinted, over = time.monotonic(), set[str](), False, False
         for batch in events.follow(self.settings, self.thread_id, self._seen, stop=lambda: talk.ended is not None):
             for event in batch:
                 self._seen = event.seq
@@ -182,8 +182,9 @@ class Chat:
             if talk.ended is not None or batch:
                 continue
             status = self._status(run_id)
-            if status in RUN_ENDED:  # its last line was read with this look, or never was written
-                talk.ended = status
+            if status in RUN_ENDED:
+                # Only a look that finds nothing after the end was seen proves that there is no last line.
+                talk.ended, over = (status if over else None), True
             elif not self._attend(run_id, attended):
                 self._finish(talk, run_id, status)
                 return False

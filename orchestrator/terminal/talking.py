@@ -51,6 +51,9 @@ class Talk:
             self.text = str(data.get("text") or "")
             if self.text.strip():
                 yield Text.assemble((f"{one_line(self.name, 40)} > ", "bold"), visible(self.text))
+        elif kind == "output" and data.get("text") and data["text"] != self.text:  # a graph's own end
+            self.text = str(data["text"])
+            yield Text.assemble((f"{one_line(self.name, 40)} > ", "bold"), visible(self.text))
         elif kind == "tool.call":
             words = f"  {data.get('name')} {_head(data.get('input'))}"
             yield Text(one_line(words, HEAD * 2), style="dim")
