@@ -55,18 +55,15 @@ class Talk:
             self.text = str(data["text"])
             yield Text.assemble((f"{one_line(self.name, 40)} > ", "bold"), visible(self.text))
         elif kind == "tool.call":
-            words = f"  {data.get('name')} {_head(data.get('input'))}"
-            yield Text(one_line(words, HEAD * 2), style="dim")
+            yield _below(f"{data.get('name')} {_head(data.get('input'))}", "dim")
         elif kind == "tool.result" and data.get("outcome") != "ok":
-            words = f"  {data.get('name')}: {data.get('outcome')} {_head(data.get('output'))}"
-            yield Text(one_line(words, HEAD * 2), style="yellow")
+            yield _below(f"{data.get('name')}: {data.get('outcome')} {_head(data.get('output'))}", "yellow")
         elif kind in _TOLD:
-            who = data.get("agentId")
-            yield Text(one_line(f"  {self.name} {_TOLD[kind]} {who}", HEAD * 2), style="cyan")
+            yield _below(f"{self.name} {_TOLD[kind]} {data.get('agentId')}", "cyan")
         elif kind in _SENTENCES:
-            yield Text(f"  {kind}: {sentence(event)}", style="dim")
+            yield _below(f"{kind}: {sentence(event)}", "dim")
         elif kind == "run.parked" and data.get("on") not in ("signals", "children"):
-            yield Text(f"  waits on its {data.get('on')}", style="blue")
+            yield _below(f"waits on its {data.get('on')}", "blue")
         elif kind in ("run.completed", "run.failed", "run.cancelled"):
             yield from self._end(kind.removeprefix("run."), data)
 
@@ -77,6 +74,11 @@ class Talk:
         if how != "completed":
             words = f"{how}: " + ": ".join(str(part) for part in (self.code, self.message) if part)
             yield Text(one_line(words, 500), style="bold red")
+
+
+def _below(words: str, style: str) -> Text:
+    """A line of what is done, under what is said."""
+    return Text("  " + one_line(words, HEAD * 2), style=style)
 
 
 def _head(value: Json) -> str:
