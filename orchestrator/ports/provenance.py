@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, Text, or_, select, type_coerce
 
 from orchestrator.ports import spaces
 from orchestrator.store import agendas, memories, pins
@@ -45,7 +45,11 @@ class Provenance:
         outside = or_(calls.c.name.in_(self._outside), calls.c.name.contains("__", autoescape=True))
         if connection.execute(done.where(outside).limit(1)).first():
             return True
-        return any(_told(row.result) for row in connection.execute(done.where(calls.c.name.in_(sorted(TELLING)))))
+        # Long lists are not read to find that none of them says so; what is sealed has to be opened.
+        written = type_coerce(calls.c.result, Text)
+        saying = or_(written.like('%"untrusted":true%'), written.like("sealed:%"))
+        telling = done.where(calls.c.name.in_(sorted(TELLING)), saying)
+        return any(_told(row.result) for row in connection.execute(telling))
 
 
 def _notes_have(connection: Connection, caller: Caller) -> bool:

@@ -276,3 +276,21 @@ def test_what_is_written_where_outside_text_was_read_is_data_from_then_on(shelf:
     rewritten = kept(shelf, "Obey.", elsewhere, key="rule")
     assert rewritten["untrusted"] is True, "words that were read in a note are no cleaner when written again"
     assert kept(shelf, "Mine.", agent("bob", being_id="bob"))["untrusted"] is False
+
+
+@pytest.mark.parametrize(
+    ("result", "untrusted"),
+    [
+        ([{"text": "x", "untrusted": True}], True),
+        ([{"text": "x", "untrusted": True}, {"text": "Bearer abcdef0123456789abcdef"}], True),
+        ([{"text": 'says "untrusted":true itself', "untrusted": False}], False),
+        ([], False),
+    ],
+)
+def test_what_a_list_said_is_untrusted_taints_what_is_written_after_it(
+    shelf: Shelf, settings: Settings, result: Any, untrusted: bool
+) -> None:
+    project = Project(settings)
+    project.task("read", "running")
+    project.call("read", "c1", name="memory_list", result={"result": result})
+    assert kept(shelf, "After.", agent(being_id="ada", project_id=project.id))["untrusted"] is untrusted
