@@ -1,4 +1,4 @@
-"""`make bench`, or `python -m benchmarks [W1 W2 W5 graph start] [--rounds N] [--quick]`."""
+"""`make bench`, or `python -m benchmarks [W1 W2 W5 graph start api] [--rounds N] [--quick]`."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ from benchmarks.measure import Figure
 
 RESULTS = Path(__file__).with_name("results.json")
 ON_STACK = ("W1", "W2", "W5")
-ALONE = ("graph", "start")
+ALONE = ("graph", "start", "api")
 
 
 def main() -> int:
@@ -46,6 +46,10 @@ def _measure(chosen: Sequence[str], rounds: int, *, quick: bool) -> list[Figure]
         from benchmarks import startup
 
         figures += startup.measure(rounds)
+    if "api" in chosen:
+        from benchmarks import api
+
+        figures += api.measure(rounds, quick=quick)
     on_stack = [name for name in ON_STACK if name in chosen]
     if on_stack:
         from benchmarks import w1_steps, w2_fanout, w5_submit
