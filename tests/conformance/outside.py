@@ -38,7 +38,7 @@ class Outside:
         services.model = lambda run: _Turns(self, run)
         services.extra_tools = [self._logged(tool) for tool in staged.extra_tools]
         services.check_definition = staged.check_definition
-        services.check = lambda run: staged.check_definition(run.definition)
+        services.check = lambda run: staged.check_definition(run.definition, run)
         services.now_ms = self.now_ms
 
     def now_ms(self) -> int:

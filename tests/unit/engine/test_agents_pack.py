@@ -269,7 +269,7 @@ def test_a_delegate_makes_none_of_its_own() -> None:
                     target.definition.update(packs={"agents": True}, permissions={"agents": "allow"})
             return found
 
-        ready.services.targets, ready.services.check_definition = with_pack, lambda body: check(body)
+        ready.services.targets, ready.services.check_definition = with_pack, lambda body, run: check(body, run)
 
     played = play(LEAD, [*turns, *child, "Done."], input="Begin.", prepare=armed)
     refused = told(played)
@@ -395,7 +395,7 @@ def test_handoff_says_why_not_and_to_whom_instead(target: str, code: str, words:
 
     def faulty(ready: Stage) -> None:
         faults = {"broken": ["tools_unresolved: gone"], "modelless": ["model_unresolved: none"]}
-        ready.services.check_definition = lambda body: faults.get(str(body["id"]), [])
+        ready.services.check_definition = lambda body, _run: faults.get(str(body["id"]), [])
 
     turns = [[call("agents_create_subagent", **SMALL)], [call("agents_handoff", agentId=target)], "Done."]
     played = play(LEAD, turns, agents=agents, input="Begin.", prepare=faulty)
