@@ -87,9 +87,8 @@ def _chosen(row: Any, option: str | None) -> Json:
 
 
 def _check(schema: dict[str, Json], payload: Json) -> None:
-    fault = next(iter(schemas.validator(schema).iter_errors(payload)), None)
-    if fault is not None:
-        words = f"the answer does not fit: {fault.json_path}: {fault.message[:300]}"
+    for flaw in schemas.flaws(schema, payload):
+        words = f"the answer does not fit: {schemas.at(flaw.path) or 'it'}: {flaw.message}"
         raise Refused(words, code="resume_validation_failed")
 
 

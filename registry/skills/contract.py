@@ -5,7 +5,7 @@ plugins, stub tools).
 """
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
 
@@ -13,9 +13,6 @@ from registry import schemas
 from registry.base import Json
 from registry.errors import Detail, SkillError
 from registry.jsontext import compact
-
-if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator
 
 MAX_DETAILS = 10
 #: What pydantic writes before the words of a validator of ours.
@@ -59,7 +56,7 @@ class ModelContract:
             faults = error.errors(include_url=False, include_input=False)
             # Judgements with a code of their own (`path_escape`) are raised as custom errors of that type.
             code = next((e["type"] for e in faults if e["type"] in OWN_CODES), "invalid_input")
-            raise _invalid([Detail(_dotted(e["loc"]), e["msg"].removeprefix(_OURS)) for e in faults], code) from None
+            raise _invalid([Detail(schemas.at(e["loc"]), e["msg"].removeprefix(_OURS)) for e in faults], code) from None
 
     def canonical(self, checked: Any) -> Json:
         return checked.model_dump(mode="json", by_alias=True)
@@ -75,12 +72,8 @@ class SchemaContract:
     def schema(self) -> dict[str, Json]:
         return self._schema
 
-    @cached_property
-    def _validator(self) -> "Draft202012Validator":
-        return schemas.validator(self._schema)
-
     def check(self, value: Json) -> Json:
-        faults = [Detail(_dotted(e.absolute_path), e.message[:300]) for e in self._validator.iter_errors(value)]
+        faults = [Detail(schemas.at(f.path), f.message) for f in schemas.flaws(self._schema, value, most=MAX_DETAILS)]
         if faults:
             raise _invalid(faults)
         return value
@@ -94,10 +87,3 @@ def _invalid(details: list[Detail], code: str = "invalid_input") -> SkillError:
     where = first.path or "the input"
     more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
     return SkillError(code, f"{where}: {first.message}{more}", details=details[:MAX_DETAILS])
-
-
-def _dotted(location: Any) -> str:
-    text = ""
-    for step in location:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
-    return text

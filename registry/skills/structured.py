@@ -3,20 +3,19 @@
 Patterns run on the linear engine, references stay inside of the schema, and everything is counted before it is used.
 """
 
-import threading
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterator
 from typing import Any, Final
 
 import jsonschema
 import referencing
-from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.exceptions import SchemaError
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from registry.base import Json
 from registry.errors import Detail
 from registry.jsontext import JsonFault, compact, parse
+from registry.linear import ENDLESS, MULTIPLIED, REFERENCES, Multiplied, flaws, pattern_fault, validator
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 MAX_BYTES: Final = 32 * 1024
@@ -24,10 +23,8 @@ MAX_BYTES: Final = 32 * 1024
 MAX_DEPTH: Final = 12
 MAX_PROPERTIES: Final = 200
 MAX_MESSAGES: Final = 10
-#: References one check follows: schemas that refer to two others, which refer to two others, double at each step.
-MAX_FOLLOWED: Final = 20_000
-_ENDLESS: Final = "refers to itself without end"
-_MULTIPLIED: Final = f"its references multiply: more than {MAX_FOLLOWED} would have to be followed"
+#: What is wrong with a schema rather than a value.
+_OF_THE_SCHEMA: Final = (ENDLESS, MULTIPLIED)
 #: Keywords whose value is a schema, a list of schemas, schemas by name. Everything else is data.
 _ONE: Final = (
     "additionalProperties",
@@ -43,7 +40,6 @@ _ONE: Final = (
     "unevaluatedProperties",
 )
 _MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
-_REFERENCES: Final = ("$ref", "$dynamicRef")
 _UNEVALUATED: Final = ("unevaluatedItems", "unevaluatedProperties")
 _NAMED: Final = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
 
@@ -67,13 +63,8 @@ def schema_faults(schema: dict[str, Json]) -> list[Detail]:
 
 def answer_faults(schema: dict[str, Json], value: Json) -> list[Detail]:
     """Where a value breaks a schema that was found good."""
-    try:
-        found = list(_take(_validator(schema).iter_errors(value), MAX_MESSAGES))
-    except RecursionError:
-        return [Detail("schema", _ENDLESS)]
-    except _Multiplied:
-        return [Detail("schema", _MULTIPLIED)]
-    return [Detail(_at(error.absolute_path, "value"), error.message[:300]) for error in found]
+    found = flaws(schema, value, MAX_MESSAGES)
+    return [Detail("schema" if f.message in _OF_THE_SCHEMA else _at(f.path, "value"), f.message) for f in found]
 
 
 def read_answer(text: str) -> tuple[Json, str | None]:
@@ -140,7 +131,7 @@ def _patterns(schema: dict[str, Json]) -> Iterator[Detail]:
 def _uncounted(parts: list[tuple[dict[str, Json], str, int]]) -> Detail | None:
     """The library follows references for two keywords by a way of its own, which nothing here counts."""
     blind = [f"{path}.{word}" for part, path, _ in parts for word in _UNEVALUATED if word in part]
-    refers = any(word in part for part, _, _ in parts for word in _REFERENCES)
+    refers = any(word in part for part, _, _ in parts for word in REFERENCES)
     return Detail(blind[0], "cannot stand in a schema with references here") if blind and refers else None
 
 
@@ -154,15 +145,15 @@ def _references(schema: dict[str, Json]) -> Iterator[Detail]:
         for keyword in ("$id", "$anchor", "$dynamicAnchor", "$vocabulary"):
             if keyword in part:
                 yield Detail(f"{path}.{keyword}", "is not taken here; refer by path, such as #/$defs/name")
-        for keyword in _REFERENCES:
+        for keyword in REFERENCES:
             if keyword in part and (words := _lost(part[keyword], resolver)):
                 yield Detail(f"{path}.{keyword}", words)
     try:
-        _validator(schema).is_valid({})
+        validator(schema).is_valid({})
     except RecursionError:
-        yield Detail("schema", _ENDLESS)
-    except _Multiplied:
-        yield Detail("schema", _MULTIPLIED)
+        yield Detail("schema", ENDLESS)
+    except Multiplied:
+        yield Detail("schema", MULTIPLIED)
     except Exception:  # a reference into the middle of nowhere; each was told above
         return
 
@@ -176,110 +167,6 @@ def _lost(reference: Json, resolver: Any) -> str | None:
     except Unresolvable:
         return f"{reference[:100]!r} points nowhere"
     return None if isinstance(found, (dict, bool)) else f"{reference[:100]!r} points at no schema"
-
-
-def pattern_fault(pattern: str) -> str | None:
-    """Why the linear engine cannot run a pattern; None: it can."""
-    import re2
-
-    try:
-        _compiled(pattern)
-    except re2.error as error:
-        words = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
-        return f"cannot be used: {words[:200]} (no look-around, no back-references)"
-    return None
-
-
-@lru_cache(maxsize=512)
-def _compiled(pattern: str) -> Any:
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(pattern, options)
-
-
-def _matches(pattern: str, text: str) -> bool:
-    return _compiled(pattern).search(text) is not None
-
-
-# The library runs patterns on the standard engine, which a hostile pair of pattern and text holds for ever. These are
-# the keywords of it that do, on the linear one.
-
-
-def _pattern(_validator: Any, pattern: str, instance: Json, _schema: Json) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and not _matches(pattern, instance):
-        yield ValidationError(f"{instance[:100]!r} does not match {pattern!r}")
-
-
-def _pattern_properties(validator: Any, patterns: Mapping[str, Json], instance: Json, _schema: Json) -> Iterator[Any]:
-    if not isinstance(instance, dict):
-        return
-    for pattern, schema in patterns.items():
-        for name, value in instance.items():
-            if _matches(pattern, name):
-                yield from validator.descend(value, schema, path=name, schema_path=pattern)
-
-
-def _additional_properties(validator: Any, extra: Json, instance: Json, schema: dict[str, Json]) -> Iterator[Any]:
-    if not isinstance(instance, dict):
-        return
-    known, patterns = schema.get("properties") or {}, schema.get("patternProperties") or {}
-    for name, value in instance.items():
-        if name in known or any(_matches(pattern, name) for pattern in patterns):
-            continue
-        if extra is False:
-            yield ValidationError(f"{name[:100]!r} is not expected here")
-        else:
-            yield from validator.descend(value, extra, path=name)
-
-
-class _Multiplied(Exception):
-    """Control flow: one check has followed more references than any honest pair of schema and value needs."""
-
-
-class _Followed(threading.local):
-    """References the check under way in this thread has followed."""
-
-    count = 0
-
-
-_followed = _Followed()
-
-
-def _counting(keyword: str) -> Any:
-    """The library's own reading of a reference, counted."""
-    follow = jsonschema.Draft202012Validator.VALIDATORS[keyword]
-
-    def counted(validator: Any, reference: str, instance: Json, schema: Json) -> Iterator[Any]:
-        _followed.count += 1
-        if _followed.count > MAX_FOLLOWED:
-            raise _Multiplied
-        yield from follow(validator, reference, instance, schema)
-
-    return counted
-
-
-@lru_cache(maxsize=1)
-def _linear() -> Any:
-    keywords = {
-        **{keyword: _counting(keyword) for keyword in _REFERENCES},
-        "pattern": _pattern,
-        "patternProperties": _pattern_properties,
-        "additionalProperties": _additional_properties,
-    }
-    return jsonschema.validators.extend(jsonschema.Draft202012Validator, keywords)  # type: ignore[no-untyped-call]
-
-
-def _validator(schema: dict[str, Json]) -> Any:
-    """A validator for one check: from here on the references it follows are counted."""
-    _followed.count = 0
-    return _linear()(schema, registry=referencing.Registry())
-
-
-def _take(errors: Iterator[Any], number: int) -> Iterator[Any]:
-    for _, error in zip(range(number), errors, strict=False):
-        yield error
 
 
 def _at(path: Any, root: str = "schema") -> str:

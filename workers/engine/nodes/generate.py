@@ -183,9 +183,8 @@ def _fits(schema: dict[str, Json], text: str) -> tuple[dict[str, Json], str | No
         value = json.loads(_unfenced(text))
     except (ValueError, RecursionError) as error:
         return {}, f"it is no JSON ({error})"
-    fault = next(iter(schemas.validator(schema).iter_errors(value)), None)
-    if fault is not None:
-        return {}, f"{fault.json_path}: {fault.message[:300]}"
+    for flaw in schemas.flaws(schema, value):
+        return {}, f"{schemas.at(flaw.path) or 'it'}: {flaw.message}"
     return (value, None) if isinstance(value, dict) else ({"value": value}, None)
 
 
