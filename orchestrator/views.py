@@ -61,7 +61,9 @@ def project_list(
         after: `createdAt` and id of the last one that was seen; None: from the newest.
     """
     count = select(func.count()).where(tasks.c.project_id == projects.c.id).scalar_subquery()
-    found = select(projects, count.label("all_tasks")).where(projects.c.owner_id == owner, projects.c.kind == "project")
+    found = select(*_PROJECT_COLUMNS, count.label("all_tasks")).where(
+        projects.c.owner_id == owner, projects.c.kind == "project"
+    )
     if status is not None:
         found = found.where(projects.c.status == status)
     if after is not None:
@@ -183,6 +185,19 @@ def _tasks(
         for row in connection.execute(rows)
     ]
 
+
+#: What of a project is listed; its brief, script and names of skills stay unread.
+_PROJECT_COLUMNS = [
+    projects.c.id,
+    projects.c.title,
+    projects.c.status,
+    projects.c.reason,
+    projects.c.cost_micro,
+    projects.c.cost_incomplete,
+    projects.c.open_tasks,
+    projects.c.created_at,
+    projects.c.ended_at,
+]
 
 #: What of a task is shown; its instruction, input and definition stay unread.
 _TASK_COLUMNS = [

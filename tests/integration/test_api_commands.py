@@ -105,3 +105,32 @@ def test_a_studio_that_is_away_is_said_to_be(officina: Run) -> None:
 
     assert away.returncode == 1
     assert away.stderr.startswith("unavailable: the studio at 127.0.0.1 does not answer")
+
+
+@pytest.mark.slow
+def test_the_stack_serves_the_api_and_brings_it_back(tmp_path: Path) -> None:
+    import os
+    import signal
+
+    import httpx2
+
+    from orchestrator.local import EmbeddedStack
+    from tests.support import eventually
+
+    home = tmp_path / "home"
+    settings = Settings(home=home, api={"port": 0}, _env_file=None)  # type: ignore[call-arg]
+    with EmbeddedStack(
+        settings, workers=0, worker_command=lambda _: [], flower=False, say=lambda _: None, api=True
+    ) as stack:
+
+        def answers() -> bool:
+            try:
+                return httpx2.get(f"{stack.api_url}/health/ready", timeout=20).status_code == 200
+            except httpx2.TransportError:
+                return False
+
+        eventually(answers, 40)
+        assert settings.stack["apiUrl"] == stack.api_url
+        os.kill(int(settings.stack["pids"]["api"]), signal.SIGKILL)  # type: ignore[index]
+        eventually(answers, 40)
+    assert not answers()
