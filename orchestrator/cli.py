@@ -20,6 +20,7 @@ from orchestrator.commands import (
     hooks,
     keys,
     knowledge,
+    plans,
     presets,
     projects,
     signals,
@@ -41,7 +42,7 @@ def application() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_officina)
-    for part in (projects.app, signals.app, chat.app, presets.app, api.app):
+    for part in (projects.app, plans.app, signals.app, chat.app, presets.app, api.app):
         app.add_typer(part)
     app.add_typer(graph.app, name="graph")
     app.add_typer(connections.app, name="connections")

@@ -80,7 +80,13 @@ class Client:
         self._http.close()
 
     def submit(
-        self, source: str | Path, *, key: str | None = None, mode: str | None = None, rehearse: bool = False
+        self,
+        source: str | Path,
+        *,
+        key: str | None = None,
+        mode: str | None = None,
+        rehearse: bool = False,
+        plan_only: bool = False,
     ) -> dict[str, Json]:
         """Submits a project file with the files it names, a file that holds a brief, or the brief itself.
 
@@ -89,6 +95,7 @@ class Client:
         """
         body = document_of(str(source))
         body |= {"rehearse": True} if rehearse else {}
+        body |= {"planOnly": True} if plan_only else {}
         body |= {"mode": mode} if mode else {}
         return self._ask("POST", "projects", body, {"idempotency-key": key} if key else None)
 
@@ -99,6 +106,11 @@ class Client:
     def project(self, project_id: str) -> dict[str, Json]:
         """One project whole."""
         return self._ask("GET", f"projects/{_part(project_id)}")
+
+    def start(self, project_id: str, plan: Json = None) -> dict[str, Json]:
+        """Starts a project whose plan waits: {id, status, tasks}."""
+        body = {"plan": plan} if plan is not None else {}
+        return self._ask("POST", f"projects/{_part(project_id)}/start", body)
 
     def cancel(self, project_id: str) -> dict[str, Json]:
         return self._ask("POST", f"projects/{_part(project_id)}/cancel")

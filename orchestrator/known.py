@@ -13,6 +13,7 @@ from registry.playbooks import SHIPPED, Library, Playbooks
 from registry.presets import Presets
 from registry.skills import catalogue
 from registry.skills.registry import SkillRegistry
+from registry.teams import SavedAgent
 
 
 def registries(settings: Settings, skills: SkillRegistry | None = None, *, stand_in: bool | None = None) -> Registries:
@@ -73,11 +74,16 @@ def load_presets(settings: Settings, known: Registries) -> Presets:
 
 def saved_agents(settings: Settings) -> dict[str, AgentDefinition]:
     """The agents the owner saved, by id; none where there is no database yet."""
+    return {agent.id: agent.definition for agent in reusable_agents(settings)}
+
+
+def reusable_agents(settings: Settings) -> list[SavedAgent]:
+    """The same as a team looks at them."""
     from orchestrator.store import agents
     from orchestrator.store.database import get_database, is_new
 
     database = get_database(settings)
     if is_new(database):
-        return {}
+        return []
     with database.read() as connection:
-        return {agent.id: agent for agent in agents.all_saved(connection, settings.owner)}
+        return agents.for_teams(connection, settings.owner)

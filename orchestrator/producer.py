@@ -16,8 +16,7 @@ from typing import Any, get_args
 from sqlalchemy import Connection, Row, select
 from sqlalchemy.exc import IntegrityError
 
-from orchestrator import crashpoints, events, planning, queue
-from orchestrator.known import load_presets, registries, saved_agents, usable
+from orchestrator import crashpoints, events, held, known, planner, planning, queue
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import projects
 from orchestrator.store.database import get_database, prepare
@@ -61,6 +60,7 @@ def submit(
     key: str | None = None,
     mode: str | None = None,
     rehearse: bool = False,
+    plan_only: bool = False,
 ) -> Submitted:
     """Stores a project and starts it.
 
@@ -69,6 +69,7 @@ def submit(
         key: client key; the same key and file give the same project.
         mode: run mode for the whole project, over the file's.
         rehearse: let the stand-in play the model and carry no world call out.
+        plan_only: let the plan wait until a person starts it.
 
     Raises:
         WrongUse: with every fault found; nothing was written.
@@ -76,7 +77,7 @@ def submit(
     settings = settings or get_settings()
     skills = catalogue.build()
     found, named = read(source, settings, skills)
-    return store(settings, skills, found, named, key=key, mode=mode, rehearse=rehearse)
+    return store(settings, skills, found, named, key=key, mode=mode, rehearse=rehearse, plan_only=plan_only)
 
 
 def store(
@@ -88,6 +89,7 @@ def store(
     key: str | None = None,
     mode: str | None = None,
     rehearse: bool = False,
+    plan_only: bool = False,
 ) -> Submitted:
     """Stores and starts a project that `read` or `checked` found good.
 
@@ -102,7 +104,8 @@ def store(
     client_key = key or found.file.key
     if client_key and (same := _earlier(settings, client_key, found.digest)):
         return same
-    return _store(settings, skills, found, named, client_key, mode=mode, rehearse=rehearse)
+    row = _row(settings, found, client_key, mode=mode, rehearse=rehearse) | {"held": plan_only}
+    return _store(settings, skills, found, named, row)
 
 
 def check(source: str, *, settings: Settings | None = None, rehearse: bool = False) -> None:
@@ -133,12 +136,12 @@ def checked(
     Raises:
         WrongUse: with every fault found.
     """
-    known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
-    presets = load_presets(settings, known)
+    there = known.registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
+    presets = known.load_presets(settings, there)
     limits = reading.Limits(plan=PlanLimits(tasks=settings.limits.project_tasks))
-    saved = saved_agents(settings)
+    saved = known.saved_agents(settings)
     cards = (*(AgentCard(agent.id, agent.name) for agent in saved.values()), *presets.cards)
-    found = read_it(replace(known, agents=cards), limits)
+    found = read_it(replace(there, agents=cards), limits)
     return found, planning.named_agents(found.file.tasks, found.agents, presets, saved)
 
 
@@ -147,24 +150,26 @@ def _store(
     skills: SkillRegistry,
     found: Project,
     named: dict[str, AgentDefinition],
-    client_key: str | None,
-    *,
-    mode: str | None,
-    rehearse: bool,
+    row: dict[str, Any],
 ) -> Submitted:
-    project_id = new_id()
-    registered = usable(settings, skills)
+    project_id, client_key = row["id"], row["client_key"]
+    registered = known.usable(settings, skills)
+    row["skills"] = sorted(registered)
     rows = None
-    if found.file.tasks:
-        rows = planning.rows_of(project_id, settings.owner, found.file.tasks, named, registered)
-    row = _row(settings, found, project_id, client_key, mode=mode, rehearse=rehearse) | {"skills": sorted(registered)}
+    if found.file.tasks and row["held"]:
+        row["plan"] = held.plan_of(found)
+    elif found.file.tasks:
+        saved = known.reusable_agents(settings)
+        rows = planning.rows_of(
+            project_id, settings.owner, found.file.tasks, named, registered, saved=saved, souls=settings.souls
+        )
     folder = settings.workspaces / project_id
     copied = _workspace(folder, found)
-    planner = planning.planner(skills)
+    maker = planner.planner(skills)
     queue.warm(settings)
     try:
         get_database(settings).write(
-            lambda c: projects.create(c, row, rows, planner=planner, inputs=[_file(one) for one in copied])
+            lambda c: projects.create(c, row, rows, planner=maker, inputs=[_file(one) for one in copied])
         )
     except IntegrityError:
         # Two submits with one key at once: the other one won.
@@ -226,9 +231,9 @@ def _workspace(folder: Path, found: Project) -> list[Copied]:
 
 
 def _row(
-    settings: Settings, found: Project, project_id: str, client_key: str | None, *, mode: str | None, rehearse: bool
+    settings: Settings, found: Project, client_key: str | None, *, mode: str | None, rehearse: bool
 ) -> dict[str, Any]:
-    file = found.file
+    file, project_id = found.file, new_id()
     cap = file.budget.max_cost_usd
     return {
         "id": project_id,
@@ -243,6 +248,8 @@ def _row(
         "max_cost_micro": int((Decimal(str(cap)) if cap is not None else settings.project_cost_usd) * MICRO),
         "max_parallel": file.budget.max_parallel or settings.limits.parallel_tasks,
         "priority": file.priority,
+        "reuses": True,
+        "souls": settings.souls,
         "script": _script(settings, found),
         "rehearsal": rehearse,
         "workspace": project_id,

@@ -242,6 +242,9 @@ class Settings(BaseSettings):
     stand_in: bool = False
     """Let the stand-in play the model for every project, scripted or by its rule."""
 
+    souls: bool = True
+    """Whether agents that are made for one project get a soul besides their persona."""
+
     project_cost_usd: Decimal = Field(Decimal(2), ge=0)
     """Money one project may spend unless its file says otherwise."""
     task_cost_usd: Decimal = Field(Decimal("0.75"), ge=0)

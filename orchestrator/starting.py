@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from orchestrator import makers, planning
-from orchestrator.known import usable
+from orchestrator import known, makers, planning
+from orchestrator.planner import planner
 from orchestrator.planning import PlanRows
 from orchestrator.settings import Settings
-from orchestrator.store import agents, generators, projects
+from orchestrator.store import agents, generators, plans, projects
 from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.generators import Unusable, plan
@@ -63,7 +63,7 @@ def start(connection: Connection, settings: Settings, cause: Cause) -> str:
         Gone: its generator is not there any more, its inputs do not fit it, or its skill is gone.
     """
     tasks, named = _tasks(connection, cause)
-    project_id, registered = new_id(), usable(settings, skills())
+    project_id, registered = new_id(), known.usable(settings, skills())
     acting = next(iter(named.values()), None)
     gates = acting.permissions if acting is not None else TEAM_PERMISSIONS
     row = {
@@ -80,14 +80,25 @@ def start(connection: Connection, settings: Settings, cause: Cause) -> str:
         "max_parallel": settings.limits.parallel_tasks,
         "priority": 5,
         "skills": sorted(registered),
+        # Saved agents may be allowed more than whoever made the cause: only a person's has them in its team.
+        "reuses": cause.maker is None,
+        "souls": settings.souls,
         "script": {} if settings.stand_in else None,
         "rehearsal": False,
         "workspace": project_id,
     }
     rows: PlanRows | None = None
     if tasks is not None:
-        rows = planning.rows_of(project_id, cause.owner_id, tasks, named, registered)
-    projects.create(connection, row, rows, planner=planning.planner(skills()))
+        rows = planning.rows_of(
+            project_id,
+            cause.owner_id,
+            tasks,
+            named,
+            registered,
+            saved=plans.reusable(connection, row),
+            souls=settings.souls,
+        )
+    projects.create(connection, row, rows, planner=planner(skills()))
     return project_id
 
 

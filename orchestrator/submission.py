@@ -38,6 +38,7 @@ def submit(
     key: str | None = None,
     mode: str | None = None,
     rehearse: bool = False,
+    plan_only: bool = False,
 ) -> Submitted:
     """Stores and starts a project as `producer.submit` would, had its files lain in one folder.
 
@@ -58,7 +59,9 @@ def submit(
         found, named = producer.checked(
             lambda known, limits: reading.project_of(document, folder, known, limits), settings, skills
         )
-        return producer.store(settings, skills, found, named, key=key, mode=mode, rehearse=rehearse)
+        return producer.store(
+            settings, skills, found, named, key=key, mode=mode, rehearse=rehearse, plan_only=plan_only
+        )
 
 
 def uploads(given: list[dict[str, Json]]) -> list[Upload]:

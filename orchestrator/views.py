@@ -14,10 +14,12 @@ from orchestrator import costs, trees
 from orchestrator.costs import Cost, Spent
 from orchestrator.settings import Settings
 from orchestrator.states import PROJECT_ENDED
-from orchestrator.store import repairs
+from orchestrator.store import plans, repairs
 from orchestrator.store.tables import dependencies, files, projects, signals, tasks
 from registry import masking
 from registry.base import Json
+from registry.jsontext import digest
+from registry.plans import Plan, PlannedTask
 
 #: Rows one list may have.
 MOST = 200
@@ -31,7 +33,8 @@ def usd(micro: int) -> float:
 def project(connection: Connection, project_id: str, settings: Settings) -> dict[str, Json]:
     """One project with its tasks, runs, files and signals: what `officina show ID --json` prints.
 
-    `runs` beside the tasks are those that made its plan, where it was planned here.
+    `runs` beside the tasks are those that made its plan, where it was planned here; `plan` is one that waits for its
+    start.
     """
     row = connection.execute(select(projects).where(projects.c.id == project_id)).one()
     runs_of = trees.by_task(connection, project_id)
@@ -39,7 +42,7 @@ def project(connection: Connection, project_id: str, settings: Settings) -> dict
     return {
         **_project(row, spent.all),
         "workspace": str(settings.workspaces / row.workspace),
-        **_present(runs=runs_of.get(None)),
+        **_present(runs=runs_of.get(None), plan=_plan(row)),
         "tasks": _tasks(connection, project_id, runs_of, spent),
         "files": file_list(connection, project_id),
         "signals": signals_of(connection, project_id),
@@ -163,12 +166,28 @@ def file_list(connection: Connection, project_id: str) -> list[Json]:
     return [{"path": row.path, "bytes": row.bytes, "sha256": row.sha256} for row in connection.execute(found)]
 
 
+def _plan(row: Any) -> Json:
+    """A plan that waits for its start; one that was started shows as the tasks it became."""
+    if row.status != "planning" or row.plan is None:
+        return None
+    waits = [_waits(task) for task in Plan.model_validate({"tasks": row.plan["tasks"]}).tasks]
+    return plans.told(row.plan) | {"version": digest(row.plan), "tasks": waits}
+
+
+def _waits(task: PlannedTask) -> dict[str, Json]:
+    """A task of a plan with all its fields; only a tier that nobody wrote is left to the agent it names."""
+    whole = task.to_json()
+    if task.agent is not None and "tier" not in task.model_fields_set:
+        del whole["tier"]
+    return whole
+
+
 def _project(row: Any, spent: Cost) -> dict[str, Json]:
     return {
         "id": row.id,
         "title": row.title,
         "status": row.status,
-        **_present(reason=row.reason),
+        **_present(reason=row.reason, planReady=True if row.status == "planning" and row.plan is not None else None),
         **_cost(row, spent),
         "createdAt": row.created_at,
         "endedAt": row.ended_at,

@@ -194,17 +194,22 @@ def persona_of(role: str) -> Persona:
     return PERSONAS.get(normalise_role(role), PERSONAS[GENERALIST])
 
 
-def system_prompt(persona: Persona) -> str:
-    """What an agent of this persona is told before anything else; at most 2,500 characters."""
-    return "\n\n".join(
-        (
-            f"You are {persona.name}, the {persona.role} of a team that works on one project together.",
-            f"Your voice: {persona.voice}.",
-            f"You value {', '.join(persona.values[:-1])} and {persona.values[-1]}.",
-            persona.duties,
-            _RUNTIME,
-        )
-    )
+def system_prompt(persona: Persona, *, name: str | None = None, soul: str | None = None) -> str:
+    """What an agent of this persona is told before anything else; at most 2,500 characters.
+
+    Args:
+        name: its name in a team where another has the persona's own.
+        soul: how it is besides; the persona's voice stands before it, and wins.
+    """
+    parts = [
+        f"You are {name or persona.name}, the {persona.role} of a team that works on one project together.",
+        f"Your voice: {persona.voice}.",
+        f"You value {', '.join(persona.values[:-1])} and {persona.values[-1]}.",
+        *([soul] if soul else []),
+        persona.duties,
+        _RUNTIME,
+    ]
+    return "\n\n".join(parts)
 
 
 __all__ = [

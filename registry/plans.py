@@ -50,6 +50,18 @@ class PlannedTask(Model):
     #: New attempts after a failure that may pass.
     retries: Annotated[int, Field(ge=0, le=5)] = 1
 
+    def written(self) -> dict[str, Json]:
+        """The object as it was written: a default that nobody wrote means more than its value (`tier`)."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+class Plan(Model):
+    """What is to be reached, and the tasks that lead there: as the planner makes it, and as a person may change it."""
+
+    goal: Annotated[str, Field(min_length=1, max_length=4_000), NOT_BLANK] | None = None
+    summary: Annotated[str, Field(max_length=600)] | None = None
+    tasks: Annotated[list[PlannedTask], Field(min_length=1)]
+
 
 @dataclass(frozen=True)
 class PlanLimits:
@@ -214,4 +226,4 @@ def _agents(drafts: list[_Draft], known: Registries, own: Collection[AgentCard])
             yield Fault(draft.path("agent"), "unclear_agent", f"{quoted(draft.agent)} may mean {ids}: write the id")
 
 
-__all__ = ["PLANNER", "PlanLimits", "PlannedTask", "Slug", "check_plan"]
+__all__ = ["PLANNER", "Plan", "PlanLimits", "PlannedTask", "Slug", "check_plan"]

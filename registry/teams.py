@@ -10,6 +10,7 @@ from typing import Final
 from registry.agents import TIERS, AgentDefinition, Tier
 from registry.personas import BASELINE, LEAD, TEAM_PERMISSIONS, normalise_role, persona_of, system_prompt
 from registry.plans import PlannedTask
+from registry.souls import soul_of
 
 _ID_BREAK: Final = re.compile(r"[^a-z0-9]+")
 
@@ -24,6 +25,8 @@ class SavedAgent:
     #: Epoch milliseconds.
     updated_at: int
     archived: bool = False
+    #: Whose memory it has: one that outlives projects.
+    being_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ def assemble(
     named: Mapping[str, AgentDefinition] | None = None,
     saved: Iterable[SavedAgent] = (),
     owner_id: str = "local",
+    souls: bool = False,
 ) -> Team:
     """The team of a plan.
 
@@ -62,13 +66,15 @@ def assemble(
         named: what each `agent` of a task means; those agents work on the tasks that name them.
         saved: agents that may be taken for a role; those of other owners never are.
         owner_id: whose project it is.
+        souls: whether agents made of personas get a soul.
     """
     named = named or {}
     own = [saved_agent for saved_agent in saved if saved_agent.owner_id == owner_id and not saved_agent.archived]
     members: dict[str, Member] = {agent.id: Member(agent, agent.role or agent.id) for agent in named.values()}
     by_role: dict[str, str] = {}
+    making = _Making(registered, own, owner_id, souls)
     for role, label, share in _roles(tasks, named):
-        member = _member(role, label, share, registered, own, taken=members)
+        member = making.member(role, label, share, members)
         members[member.definition.id] = member
         by_role[role] = member.definition.id
     assignees = {task.key: _assignee(task, named, by_role) for task in tasks}
@@ -112,22 +118,47 @@ def _assignee(task: PlannedTask, named: Mapping[str, AgentDefinition], by_role: 
     return by_role[normalise_role(task.role)]
 
 
-def _member(
-    role: str,
-    label: str,
-    tasks: list[PlannedTask],
-    registered: Collection[str],
-    saved: list[SavedAgent],
-    taken: Mapping[str, Member],
-) -> Member:
-    needed = _distinct(skill for task in tasks for skill in task.skills)
-    tiers: list[Tier] = [task.tier for task in tasks] or ["standard"]
-    tier = max(tiers, key=TIERS.index)
-    id_ = _free(_ID_BREAK.sub("-", role).strip("-") or "agent", taken)
-    picked = _pick(role, needed, tier, saved)
-    if picked is not None:
-        return Member(_with(picked.definition, id=id_), label, picked.id)
-    return Member(_of_persona(id_, label, needed, tier, registered), label)
+@dataclass(frozen=True)
+class _Making:
+    """What the members of one team are made of."""
+
+    registered: Collection[str]
+    saved: list[SavedAgent]
+    owner_id: str
+    souls: bool
+
+    def member(self, role: str, label: str, tasks: list[PlannedTask], members: Mapping[str, Member]) -> Member:
+        """The agent of a role: a saved one that fits, or a new one. Its id and name are its own in the team."""
+        needed = _distinct(skill for task in tasks for skill in task.skills)
+        tiers: list[Tier] = [task.tier for task in tasks] or ["standard"]
+        tier = max(tiers, key=TIERS.index)
+        id_ = _free(_ID_BREAK.sub("-", role).strip("-") or "agent", members)
+        names = {member.definition.name for member in members.values()}
+        picked = _pick(role, needed, tier, self.saved)
+        if picked is not None:
+            name = _free(picked.definition.name, names, " ")
+            return Member(_with(picked.definition, id=id_, name=name, beingId=picked.being_id), label, picked.id)
+        return Member(self._of_persona(id_, label, needed, tier, names), label)
+
+    def _of_persona(
+        self, id_: str, label: str, needed: Sequence[str], tier: Tier, names: Collection[str]
+    ) -> AgentDefinition:
+        persona = persona_of(label)
+        name = _free(persona.name, names, " ")
+        soul = soul_of(self.owner_id, label, name) if self.souls else None
+        skills = [one for one in _distinct((*BASELINE, *persona.skills, *needed)) if one in self.registered]
+        return AgentDefinition.model_validate(
+            {
+                "id": id_,
+                "name": name,
+                "role": label,
+                "avatar": persona.avatar,
+                "instructions": system_prompt(persona, name=name, soul=soul),
+                "tier": tier,
+                "skills": skills,
+                "permissions": dict(TEAM_PERMISSIONS),
+            }
+        )
 
 
 def _pick(role: str, needed: Sequence[str], tier: Tier, saved: Iterable[SavedAgent]) -> SavedAgent | None:
@@ -147,37 +178,18 @@ def _pick(role: str, needed: Sequence[str], tier: Tier, saved: Iterable[SavedAge
     return min(fits, key=rank, default=None)
 
 
-def _of_persona(
-    id_: str, label: str, needed: Sequence[str], tier: Tier, registered: Collection[str]
-) -> AgentDefinition:
-    persona = persona_of(label)
-    skills = [name for name in _distinct((*BASELINE, *persona.skills, *needed)) if name in registered]
-    return AgentDefinition.model_validate(
-        {
-            "id": id_,
-            "name": persona.name,
-            "role": label,
-            "avatar": persona.avatar,
-            "instructions": system_prompt(persona),
-            "tier": tier,
-            "skills": skills,
-            "permissions": dict(TEAM_PERMISSIONS),
-        }
-    )
-
-
 def _with(agent: AgentDefinition, **changes: object) -> AgentDefinition:
     # Read anew rather than copied: a copy would keep what the original had worked out, its digest included.
     return AgentDefinition.model_validate({**agent.to_json(), **changes})
 
 
-def _free(wanted: str, taken: Collection[str]) -> str:
-    """The id itself, or the first of `id-2`, `id-3` ... that nobody has."""
-    number, id_ = 1, wanted
-    while id_ in taken:
+def _free(wanted: str, taken: Collection[str], mark: str = "-") -> str:
+    """The id or name itself, or the first of `id-2`, `id-3` ... that nobody has."""
+    number, found = 1, wanted
+    while found in taken:
         number += 1
-        id_ = f"{wanted}-{number}"
-    return id_
+        found = f"{wanted}{mark}{number}"
+    return found
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

@@ -107,6 +107,9 @@ class ProjectView(Out):
     files: list[FileView]
     signals: list[SignalView]
     unknown: list[dict[str, Any]] = Field(description="Calls that may have happened, and nobody has spoken about.")
+    plan: dict[str, Any] | None = Field(
+        None, description="A plan that waits for its start: {goal?, summary?, note?, dropped?, version, tasks}."
+    )
 
 
 class EventView(Out):

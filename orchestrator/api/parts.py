@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
@@ -20,6 +20,9 @@ USUAL: Final = (400, 401, 403, 404, 500, 503)
 
 Limit = Annotated[int, Query(ge=1, le=200, description="Rows of one page.")]
 Cursor = Annotated[str | None, Query(max_length=200, description="`next` of the page before.")]
+IfMatch = Annotated[
+    str | None, Header(max_length=200, description="The `ETag` that was read: refused when it was changed since.")
+]
 
 
 ProjectId = Annotated[
@@ -88,6 +91,11 @@ def place_of(cursor: str | None, *kinds: type) -> Any:
     except (ValueError, TypeError, binascii.Error, RecursionError):
         pass
     raise Refusal(400, "invalid_cursor", "that is no cursor of this list; take `next` of the page before")
+
+
+def version_of(if_match: str | None) -> str | None:
+    """The version a header names; None: whichever it is."""
+    return None if if_match in (None, "*") else str(if_match).removeprefix("W/").strip('"')
 
 
 def _storable(part: Any) -> bool:

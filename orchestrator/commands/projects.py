@@ -49,14 +49,21 @@ def submit(
     rehearse: Annotated[
         bool, typer.Option("--rehearse", help="The stand-in plays the model, and no world call is made.")
     ] = False,
+    plan_only: Annotated[
+        bool, typer.Option("--plan-only", help="Stop when the plan is there and show it; `start` starts it.")
+    ] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Go on with the live view.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print {id, status, tasks: {key: id}}.")] = False,
 ) -> None:
     """Check a project whole, store it, start it; prints its id."""
     from orchestrator.commands.studios import studio
 
-    there = studio()
-    made = there.submit(source, key=key, mode=mode.value if mode else None, rehearse=rehearse)
+    there, mode_name = studio(), mode.value if mode else None
+    made = there.submit(source, key=key, mode=mode_name, rehearse=rehearse, plan_only=plan_only)
+    if plan_only:
+        from orchestrator.commands.plans import wait
+
+        raise typer.Exit(wait(there, made, as_json=as_json))
     if as_json:
         say_json({name: made[name] for name in ("id", "status", "tasks")})
     else:
@@ -73,11 +80,19 @@ def submit(
 def show(
     project: ProjectId,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only the plan that waits, as YAML to change and give to `start --plan`.")
+    ] = False,
 ) -> None:
     """Status, tasks, costs, files and signals of a project."""
     from orchestrator.commands.studios import studio
 
     found, fanouts = studio().project(project)
+    if plan:
+        from orchestrator.commands.plans import print_written
+
+        print_written(found, as_json=as_json)
+        return
     if as_json:
         say_json(found)
         return

@@ -22,8 +22,12 @@ View = dict[str, Json]
 class Studio(Protocol):
     """What commands ask of a studio. Ids may be parts of ids."""
 
-    def submit(self, source: str, *, key: str | None, mode: str | None, rehearse: bool) -> View:
+    def submit(self, source: str, *, key: str | None, mode: str | None, rehearse: bool, plan_only: bool) -> View:
         """{id, status, tasks, created}"""
+        ...
+
+    def start(self, given: str, plan: Json) -> View:
+        """{id, status, tasks} of a project whose plan waited; with another plan where one is given."""
         ...
 
     def project(self, given: str) -> "tuple[View, Mapping[str, Fanout]]":
@@ -84,11 +88,19 @@ class Here:
         self._settings = settings
         self._owner = settings.owner
 
-    def submit(self, source: str, *, key: str | None, mode: str | None, rehearse: bool) -> View:
+    def submit(self, source: str, *, key: str | None, mode: str | None, rehearse: bool, plan_only: bool) -> View:
         from orchestrator.producer import submit
 
-        made = submit(source, settings=self._settings, key=key, mode=mode, rehearse=rehearse)
+        made = submit(source, settings=self._settings, key=key, mode=mode, rehearse=rehearse, plan_only=plan_only)
         return made.to_json() | {"created": made.created}
+
+    def start(self, given: str, plan: Json) -> View:
+        from orchestrator import held
+        from registry.skills import catalogue
+
+        project_id = self._id("project", given)
+        ids = held.start(self._settings, catalogue.build(), project_id, plan)
+        return {"id": project_id, "status": "running", "tasks": ids}
 
     def project(self, given: str) -> "tuple[View, Mapping[str, Fanout]]":
         from orchestrator import lookup, trees, views
@@ -185,8 +197,11 @@ class Elsewhere:
     def __init__(self, client: "Client") -> None:
         self._client = client
 
-    def submit(self, source: str, *, key: str | None, mode: str | None, rehearse: bool) -> View:
-        return self._client.submit(source, key=key, mode=mode, rehearse=rehearse)
+    def submit(self, source: str, *, key: str | None, mode: str | None, rehearse: bool, plan_only: bool) -> View:
+        return self._client.submit(source, key=key, mode=mode, rehearse=rehearse, plan_only=plan_only)
+
+    def start(self, given: str, plan: Json) -> View:
+        return self._client.start(given, plan)
 
     def project(self, given: str) -> "tuple[View, Mapping[str, Fanout]]":
         return self._client.project(given), {}

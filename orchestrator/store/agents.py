@@ -8,6 +8,7 @@ from orchestrator.store import definitions as definitions_moves
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import agents, definitions
 from registry.agents import AgentDefinition
+from registry.teams import SavedAgent
 
 _LISTED = (agents.c.key, agents.c.name, agents.c.project_id, agents.c.creator_key, agents.c.definition_digest)
 
@@ -58,6 +59,26 @@ def all_saved(connection: Connection, owner_id: str) -> list[AgentDefinition]:
         .order_by(agents.c.created_at, agents.c.key)
     )
     return [AgentDefinition.model_validate(body) for body in connection.execute(query).scalars()]
+
+
+def for_teams(connection: Connection, owner_id: str) -> list[SavedAgent]:
+    """The same as teams look at them."""
+    query = (
+        select(agents, definitions.c.body)
+        .join(definitions, definitions.c.digest == agents.c.definition_digest)
+        .where(_saved(owner_id), agents.c.creator_key.is_(None))
+        .order_by(agents.c.created_at, agents.c.key)
+    )
+    return [
+        SavedAgent(
+            row.key,
+            row.owner_id,
+            AgentDefinition.model_validate(row.body),
+            row.updated_at or row.created_at,
+            being_id=row.being_id,
+        )
+        for row in connection.execute(query)
+    ]
 
 
 def page(connection: Connection, owner_id: str, limit: int, after: tuple[int, str] | None) -> list[Row[Any]]:

@@ -1,15 +1,22 @@
-"""Moves that make a plan real: team, tasks and dependencies in one go, and the first root runs."""
+"""Moves of a plan: kept until a person starts it, and made real: team, tasks and dependencies in one go, and the first
+root runs."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, insert, update
+from sqlalchemy import Connection, Row, insert, select, update
 
 from orchestrator.records import Ending, Event
-from orchestrator.store import definitions, runs
+from orchestrator.states import PROJECT_ENDED
+from orchestrator.store import agents as agents_moves
+from orchestrator.store import definitions, events, runs
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import agents, dependencies, projects, tasks, teams
 from registry.base import Json
+from registry.errors import Refused
+from registry.jsontext import digest
+from registry.teams import SavedAgent
 
 if TYPE_CHECKING:
     from orchestrator.planning import PlanRows
@@ -18,8 +25,14 @@ if TYPE_CHECKING:
 TOLD = 200
 
 
-def write(connection: Connection, project: Row[Any], rows: "PlanRows", note: str | None = None) -> list[Event]:
-    """Writes the plan of a project and queues what depends on nothing; returns the lines for its trace."""
+def write(
+    connection: Connection, project: Row[Any], rows: "PlanRows", told: Mapping[str, Json] = MappingProxyType({})
+) -> list[Event]:
+    """Writes the plan of a project and queues what depends on nothing; returns the lines for its trace.
+
+    Args:
+        told: what the trace says of the plan besides its tasks.
+    """
     definitions.keep(connection, rows.bodies)
     connection.execute(insert(teams).values(rows.team))
     connection.execute(insert(agents).values(created_at=now_ms()), rows.members)
@@ -34,35 +47,114 @@ def write(connection: Connection, project: Row[Any], rows: "PlanRows", note: str
     connection.execute(
         update(projects).where(projects.c.id == project.id).values(status="running", open_tasks=len(plan))
     )
-    lines = [*_announce(rows, note), Event("project.status", {"status": "running", "from": "planning"})]
+    lines = [*_announce(rows, told), Event("project.status", {"status": "running", "from": "planning"})]
     return lines + runs.queue_ready(connection, project, [t["id"] for t in plan if t["id"] not in waits])
 
 
 def planned(connection: Connection, project: Row[Any], ending: Ending) -> list[Event]:
-    """The planner's run has ended: its plan becomes rows, or the project fails with its reason."""
-    if ending.status != "completed":
-        error = ending.error or {}
+    """The planner's run has ended: its plan becomes rows or waits for a person; else its project fails."""
+    from orchestrator import planner  # most runs that end are no plans
+
+    error = ending.error or {}
+    if ending.status == "completed":
+        plan = planner.read_plan(ending.output, project.brief, project.skills)
+    elif error.get("code") == "output_invalid":  # it was told what is wrong, and did no better
+        plan = planner.fallback(project.brief, str(error.get("message")))
+    else:
         reason = f"planning failed: {error.get('code')}: {error.get('message')}"
         values = {"status": "failed", "reason": reason, "ended_at": now_ms()}
         connection.execute(update(projects).where(projects.c.id == project.id).values(values))
         return [Event("project.status", {"status": "failed", "from": project.status, "reason": reason})]
-    from orchestrator import planning  # most runs that end are no plans
+    if project.held:
+        return hold(connection, project.id, plan.to_json())
+    from orchestrator import planning
 
-    registered = frozenset(project.skills)
-    plan, note = planning.read_plan(ending.output, project.brief, registered)
-    return write(connection, project, planning.rows_of(project.id, project.owner_id, plan, {}, registered), note)
+    rows = planning.rows_of(
+        project.id,
+        project.owner_id,
+        plan.tasks,
+        {},
+        frozenset(project.skills),
+        saved=reusable(connection, project),
+        souls=project.souls,
+    )
+    return write(connection, project, rows, plan.told())
 
 
-def _announce(rows: "PlanRows", note: str | None) -> list[Event]:
+def reusable(connection: Connection, project: Row[Any] | Mapping[str, Any]) -> list[SavedAgent]:
+    """The agents of its owner that a project's team may be made of."""
+    about = project if isinstance(project, Mapping) else project._mapping
+    return agents_moves.for_teams(connection, about["owner_id"]) if about.get("reuses") else []
+
+
+def hold(connection: Connection, project_id: str, plan: dict[str, Json]) -> list[Event]:
+    """Keeps a plan until a person starts it; returns the line for the trace."""
+    count = len(plan["tasks"])
+    reason = f"the plan of {count} {'task' if count == 1 else 'tasks'} waits for its start"
+    connection.execute(update(projects).where(projects.c.id == project_id).values(plan=plan, reason=reason))
+    return [Event("project.status", {"status": "planning", "from": "planning", "reason": reason})]
+
+
+def change(connection: Connection, project_id: str, version: str, plan: dict[str, Json], by: str) -> None:
+    """Puts another plan in the place of one that waits.
+
+    Raises:
+        Refused: as `ready`; `version_conflict` when it is not the one that was read.
+    """
+    project = ready(connection, project_id, version)
+    lines = hold(connection, project.id, plan)
+    lines[0].data["reason"] = f"the plan was changed by {by}"
+    events.append(connection, project.id, lines)
+
+
+def start(connection: Connection, project_id: str, version: str, rows: "PlanRows", plan: dict[str, Json]) -> None:
+    """Starts a plan that waits: once, whoever else tries.
+
+    Raises:
+        Refused: as `change`.
+    """
+    project = ready(connection, project_id, version)
+    connection.execute(update(projects).where(projects.c.id == project.id).values(plan=plan, reason=None))
+    events.append(connection, project.id, write(connection, project, rows, told(plan)))
+
+
+def ready(connection: Connection, project_id: str, version: str | None = None) -> Row[Any]:
+    """A project whose plan waits, locked.
+
+    Raises:
+        Refused: `unknown_project`, `project_ended`, `already_started`, `not_planned`, `version_conflict`.
+    """
+    query = select(projects).where(projects.c.id == project_id).with_for_update(key_share=True)
+    project = connection.execute(query).one_or_none()
+    if project is None or project.kind != "project":
+        raise Refused(f"there is no project {project_id}", code="unknown_project")
+    if project.status in PROJECT_ENDED:
+        raise Refused(f"project {project_id} has ended: {project.status}", code="project_ended")
+    if project.status != "planning":
+        raise Refused(f"project {project_id} was started already, and its plan is frozen", code="already_started")
+    if project.plan is None:
+        rest = "look again when the planner is done" if project.held else "it starts by itself when it is"
+        raise Refused(f"the plan of project {project_id} is not ready; {rest}", code="not_planned")
+    if version is not None and version != digest(project.plan):
+        raise Refused("the plan was changed since you read it; read it again", code="version_conflict")
+    return project
+
+
+def told(plan: Mapping[str, Json]) -> dict[str, Json]:
+    """What the trace says of a plan besides its tasks."""
+    return {name: plan[name] for name in ("goal", "summary", "note", "dropped") if plan.get(name)}
+
+
+def _announce(rows: "PlanRows", told: Mapping[str, Json]) -> list[Event]:
     after: dict[str, list[str]] = {}
     for task_id, on, _ in rows.depends:
         after.setdefault(task_id, []).append(on)
-    told: Sequence[Mapping[str, Json]] = [
+    listed: Sequence[Mapping[str, Json]] = [
         {"id": t["id"], "title": t["title"], "role": t["role"], "dependsOn": after.get(t["id"], [])}
         for t in rows.tasks[:TOLD]
     ]
     crew = [{"agentId": m["key"], "role": m["role"], "name": m["name"]} for m in rows.members]
-    data: dict[str, Json] = {"tasks": told, "count": len(rows.tasks)} | ({"note": note} if note else {})
+    data: dict[str, Json] = {"tasks": listed, "count": len(rows.tasks), **told}
     return [
         Event("project.planned", data),
         Event("team.assembled", {"leadAgentId": rows.team["lead_agent_id"], "members": crew}),

@@ -32,7 +32,8 @@ def create(
     planner: AgentDefinition,
     inputs: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Writes a project whole: with its plan and the first root runs, or else with the run of its planner."""
+    """Writes a project whole: with its plan and the first root runs, with a plan that waits for a person's start, or
+    else with the run of its planner."""
     connection.execute(insert(projects).values(dict(project) | {"status": "planning", "created_at": now_ms()}))
     stored = connection.execute(select(projects).where(projects.c.id == project["id"])).one()
     events.open_trace(connection, stored.id)
@@ -42,6 +43,8 @@ def create(
         )
     if rows is not None:
         lines = plans.write(connection, stored, rows)
+    elif stored.plan is not None:
+        lines = plans.hold(connection, stored.id, stored.plan)
     else:
         definitions.keep(connection, {planner.definition_digest: planner.to_json()})
         runs_moves.make_planner(connection, stored, planner.name, planner.id, planner.definition_digest)

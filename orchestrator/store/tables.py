@@ -30,6 +30,13 @@ projects = Table(
     Column("priority", Integer, nullable=False),
     #: Names of the skills and documents there were at submit: what a plan made later may use.
     Column("skills", columns.JsonText, nullable=False),
+    #: How its team is made: of the owner's saved agents where they fit, and with souls for those that are made anew.
+    columns.flag("reuses"),
+    columns.flag("souls"),
+    #: Its plan waits for a person's start; the plan while it waits, and as it was started:
+    #: {goal?, summary?, tasks, note?, agents?}.
+    columns.flag("held"),
+    Column("plan", columns.JsonText),
     #: The stand-in's script, when the project has one.
     Column("script", columns.JsonText),
     #: A dress rehearsal: the stand-in plays the model and no world call is carried out.

@@ -109,6 +109,7 @@ def _scene(project: dict[str, Json]) -> Scene:
         status=project["status"],
         reason=project.get("reason"),
         rehearsal=bool(project.get("rehearsal", False)),
+        planned=len(project["plan"]["tasks"]) if project.get("plan") else None,
         cost_usd=project["costUsd"],
         cost_incomplete=project.get("costIncomplete", False),
         created_at=project["createdAt"],

@@ -40,7 +40,10 @@ def print_project(project: View, fanouts: Mapping[str, Fanout]) -> None:
     if project.get("reason"):
         out.print(Text(one_line(project["reason"])))
     out.print(_grid([("project", project["id"]), ("workspace", project["workspace"])]))
-    _section(out, "", _tasks(project["tasks"], fanouts))
+    if project["status"] == "planning":
+        print_plan(out, project)
+    else:
+        _section(out, "", _tasks(project["tasks"], fanouts))
     for task in project["tasks"]:
         if task["status"] == "failed":
             out.print(Text(f"again: officina retry {task['id']}   ({task['key']})"))
@@ -53,6 +56,42 @@ def print_project(project: View, fanouts: Mapping[str, Fanout]) -> None:
         _section(out, "Files", _files(project["files"]))
 
 
+def print_plan(out: Console, project: View) -> None:
+    """A plan that waits for its start, and what to do with it."""
+    plan = project.get("plan")
+    if plan is None:
+        _section(out, "", Text("the planner makes tasks of the brief", style="dim"))
+        return
+    for name in ("goal", "summary", "note"):
+        if plan.get(name):
+            out.print()
+            out.print(Text.assemble((f"{name}  ", "dim"), one_line(plan[name], 4_000)))
+    _section(out, "", _planned(plan["tasks"]))
+    steps = [
+        ("start it", f"officina start {project['id']}"),
+        ("change it", f"officina show {project['id']} --plan > plan.yaml"),
+        ("", f"officina start {project['id']} --plan plan.yaml"),
+    ]
+    _section(out, "", _grid(steps))
+
+
+def _planned(tasks: Sequence[View]) -> Table:
+    by_key = {task["key"]: task for task in tasks}
+    table = _table("task", "role", "tier", "skills", "leaves", "does")
+    for line in outline({key: task["dependsOn"] for key, task in by_key.items()}):
+        task = by_key[line.key]
+        also = f"  also after {', '.join(line.also_after)}" if line.also_after else ""
+        table.add_row(
+            Text(f"{line.guides}{task['key']}{also}", overflow="fold"),
+            one_line(task.get("agent") or task["role"], 40),
+            task.get("tier", "as its agent"),
+            one_line(", ".join(task["skills"]), 200) or "as its role",
+            Text(one_line(", ".join(task["deliverables"]), 200), overflow="fold"),
+            Text(one_line(task["instruction"], 300), overflow="fold"),
+        )
+    return table
+
+
 def print_projects(found: Sequence[View]) -> None:
     """A line a project."""
     table = _table("id", "title", "state", "tasks", "cost", "created")
@@ -60,8 +99,10 @@ def print_projects(found: Sequence[View]) -> None:
         table.add_row(
             project["id"],
             Text(one_line(project["title"], 60), overflow="fold"),
-            _state(project["status"]),
-            f"{project['endedTasks']} of {project['tasks']}",
+            Text("◆ plan ready", style=STYLES["needs_input"])
+            if project.get("planReady")
+            else _state(project["status"]),
+            f"{project['endedTasks']} of {project['tasks']}" if project["tasks"] else "",
             money(project["costUsd"], incomplete=project.get("costIncomplete", False)),
             _time(project["createdAt"]),
         )

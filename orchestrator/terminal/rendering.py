@@ -73,7 +73,17 @@ def page(scene: Scene, activity: Activity, frame: Frame) -> RenderableType:
     asking = waiting_for_you(scene, frame)
     below = ([Text(), *asking] if asking else []) + _hints(scene)
     room = None if frame.height is None else max(3, frame.height - len(below) - 5)
-    return Group(header(scene, activity, frame), Text(), task_table(scene, activity, frame, room), *below)
+    body = planning(scene) if scene.status == "planning" else [task_table(scene, activity, frame, room)]
+    return Group(header(scene, activity, frame), Text(), *body, *below)
+
+
+def planning(scene: Scene) -> list[RenderableType]:
+    """What stands in the place of the tasks while there are none."""
+    if scene.planned is None:
+        return [Text("the planner makes tasks of the brief", style="dim")]
+    words = f"the plan of {several(scene.planned, 'task')} waits for you"
+    look, go = f"  officina show {scene.id}", f"  officina start {scene.id}"
+    return [Text(words, style=STYLES["needs_input"]), Text(look, overflow="fold"), Text(go, overflow="fold")]
 
 
 def header(scene: Scene, activity: Activity, frame: Frame) -> RenderableType:
@@ -83,7 +93,7 @@ def header(scene: Scene, activity: Activity, frame: Frame) -> RenderableType:
     title.add_column(justify="right", no_wrap=True)
     title.add_row(Text(one_line(scene.title, 120), style="bold"), _state(scene.status, frame))
     facts = [
-        f"{scene.done} of {several(len(scene.tasks), 'task')}",
+        *([f"{scene.done} of {several(len(scene.tasks), 'task')}"] if scene.tasks else []),
         money(scene.cost_usd, incomplete=scene.cost_incomplete),
         duration((scene.ended_at or scene.now) - scene.created_at),
     ]

@@ -65,6 +65,8 @@ class Scene:
     status: str
     reason: str | None
     rehearsal: bool
+    #: Tasks of a plan that waits for its start; None: none does.
+    planned: int | None
     cost_usd: float
     cost_incomplete: bool
     created_at: int
@@ -90,7 +92,7 @@ class Scene:
 def read(connection: Connection, project_id: str, settings: Settings, plan: Plan | None = None) -> Scene:
     """Looks once: seven statements, one more when the plan has to be read, two more while a task waits for children."""
     row = connection.execute(
-        select(projects, now_ms().label("now"), _seen_workers()).where(projects.c.id == project_id)
+        select(projects, now_ms().label("now"), seen_workers()).where(projects.c.id == project_id)
     ).one()
     spent = costs.of_open_runs(connection, [project_id])[project_id]
     cost = Cost(row.cost_micro, row.cost_incomplete) + spent.all
@@ -103,6 +105,7 @@ def read(connection: Connection, project_id: str, settings: Settings, plan: Plan
         status=row.status,
         reason=row.reason,
         rehearsal=row.rehearsal,
+        planned=len(row.plan["tasks"]) if row.status == "planning" and row.plan is not None else None,
         cost_usd=views.usd(cost.micro),
         cost_incomplete=cost.incomplete,
         created_at=row.created_at,
@@ -117,7 +120,8 @@ def read(connection: Connection, project_id: str, settings: Settings, plan: Plan
     )
 
 
-def _seen_workers() -> Any:
+def seen_workers() -> Any:
+    """How many workers gave a sign of life lately."""
     seen = (workers.c.stopped_at.is_(None)) & (workers.c.seen_at > now_ms() - SILENT_MS)
     return select(func.count()).where(seen).scalar_subquery().label("seen_workers")
 

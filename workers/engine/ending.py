@@ -11,6 +11,12 @@ from workers.engine.history import close_open_calls
 from workers.engine.services import Services
 from workers.engine.session import Session, clip
 
+#: Reason -> what a person is told of a task whose last words are not whole.
+CUT_SHORT = {
+    "length": "its last answer was cut off by the length limit",
+    "content-filter": "its last answer was cut off by the model's content filter",
+}
+
 
 def complete(session: Session, output: Json) -> None:
     """Ends the run as completed.
@@ -34,9 +40,10 @@ def complete(session: Session, output: Json) -> None:
     )
     if session.is_child:
         _tell_parent(session, error=None)
-    note = f"deliverables not found: {', '.join(missing)}" if missing else None
+    odd = [f"deliverables not found: {', '.join(missing)}"] if missing else []
+    odd += [CUT_SHORT[output["finishReason"]]] if _cut_short(output) else []
     session.final, session.brought = output, _result(session, output, None)
-    session.save(ending=Ending("completed", output=value, note=note, result=session.brought))
+    session.save(ending=Ending("completed", output=value, note="; ".join(odd) or None, result=session.brought))
     session.status = "completed"
 
 
@@ -100,6 +107,10 @@ def _task_output(session: Session, output: Json) -> Json:
     if isinstance(output, dict) and output.get("role") == "assistant" and "content" in output:
         return output["content"]
     return output
+
+
+def _cut_short(output: Json) -> bool:
+    return isinstance(output, dict) and output.get("role") == "assistant" and output.get("finishReason") in CUT_SHORT
 
 
 def _says_something(value: Json) -> bool:

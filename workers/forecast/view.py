@@ -4,6 +4,8 @@ from dataclasses import asdict
 from decimal import Decimal
 
 from orchestrator import planning
+from orchestrator.known import reusable_agents, usable
+from orchestrator.planner import planner
 from orchestrator.planning import PlanRows
 from orchestrator.producer import MICRO, read
 from orchestrator.settings import Settings
@@ -40,7 +42,7 @@ class Forecast:
         self._offer = Offer(skills, PACKS)
         self._project, self._named = read(source, settings, skills)
         self._mode = mode or self._project.file.mode
-        self._registered = frozenset(skill.name for skill in skills)
+        self._registered = usable(settings, skills)
         self._player = _player(settings, self._project, rehearse=rehearse)
         cap = self._project.file.budget.max_cost_usd
         self._cap = int((Decimal(str(cap)) if cap is not None else settings.project_cost_usd) * MICRO)
@@ -49,10 +51,9 @@ class Forecast:
         """The whole forecast; money in USD, null where it cannot be known."""
         file = self._project.file
         if not file.tasks:
-            return self._whole(
-                [], [_member(planning.planner(self._offer.catalogue), [])], self._planning(), planned=False
-            )
-        rows = planning.rows_of("", self._settings.owner, file.tasks, self._named, self._registered)
+            return self._whole([], [_member(planner(self._offer.catalogue), [])], self._planning(), planned=False)
+        saved = reusable(self._settings)
+        rows = planning.rows_of("", self._settings.owner, file.tasks, self._named, self._registered, saved=saved)
         found = [
             self._task(task, AgentDefinition.model_validate(rows.bodies[row["definition_digest"]]))
             for task, row in zip(file.tasks, rows.tasks, strict=True)
@@ -82,7 +83,7 @@ class Forecast:
 
     def _planning(self) -> Cost:
         """Of a brief only the planner's part can be told; the tasks it will make are unknown."""
-        agent = planning.planner(self._offer.catalogue)
+        agent = planner(self._offer.catalogue)
         own = self._cost_of(agent, gates.run_set(agent, self._offer), None)
         if self._player == "stand-in":
             return own

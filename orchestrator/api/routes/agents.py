@@ -2,14 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import Body, Header, Path
+from fastapi import Body, Path
 from fastapi import Response as Empty
 from pydantic import Field
 
 from orchestrator import saved
 from orchestrator.api.auth import Reading, Writing
 from orchestrator.api.models import Out
-from orchestrator.api.parts import Cursor, Limit, page_of, place_of
+from orchestrator.api.parts import Cursor, IfMatch, Limit, page_of, place_of, version_of
 from orchestrator.api.parts import router as make_router
 from orchestrator.api.replies import Reply, problems
 from orchestrator.api.shared import skills
@@ -25,9 +25,6 @@ Definition = Annotated[
         description="An agent definition, as in a project file, without an id.",
         examples=[{"name": "Ada", "role": "analyst", "instructions": "Count twice.", "skills": ["math.evaluate"]}],
     ),
-]
-IfMatch = Annotated[
-    str | None, Header(max_length=200, description="The `ETag` that was read: refused when it was changed since.")
 ]
 
 
@@ -70,20 +67,16 @@ def change_agent(asking: Writing, agent_id: AgentId, body: Definition, if_match:
     """Null takes a field away. What runs keeps the definition it began with."""
     person = asking.who.person
     return _reply(
-        saved.change_agent(asking.settings, skills(), agent_id, body, version=_version(if_match), person=person)
+        saved.change_agent(asking.settings, skills(), agent_id, body, version=version_of(if_match), person=person)
     )
 
 
 @router.delete("/agents/{agent_id}", status_code=204, summary="Delete an agent", responses=problems(412))
 def remove_agent(asking: Writing, agent_id: AgentId, if_match: IfMatch = None) -> Empty:
     """Projects at work keep theirs."""
-    saved.remove_agent(asking.settings, agent_id, version=_version(if_match))
+    saved.remove_agent(asking.settings, agent_id, version=version_of(if_match))
     return Empty(status_code=204)
 
 
 def _reply(agent: dict[str, Json], status: int = 200) -> Reply:
     return Reply(agent, status, {"etag": f'"{agent["digest"]}"'})
-
-
-def _version(if_match: str | None) -> str | None:
-    return None if if_match in (None, "*") else str(if_match).removeprefix("W/").strip('"')

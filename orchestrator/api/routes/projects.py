@@ -2,13 +2,13 @@
 
 from typing import Annotated, Any
 
-from fastapi import Header, Query
+from fastapi import Body, Header, Query
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
-from orchestrator import control, lookup, submission, views
+from orchestrator import control, held, lookup, submission, views
 from orchestrator.api.auth import Reading, Writing
 from orchestrator.api.models import Out, ProjectPage, ProjectView
-from orchestrator.api.parts import Cursor, Limit, ProjectId, page_of, place_of
+from orchestrator.api.parts import Cursor, IfMatch, Limit, ProjectId, page_of, place_of, version_of
 from orchestrator.api.parts import router as make_router
 from orchestrator.api.replies import Reply, problems
 from orchestrator.api.shared import skills
@@ -61,6 +61,7 @@ class Submission(ProjectFile):
 
     files: list[Upload] = Field(default_factory=list, max_length=MAX_FILES)
     rehearse: bool = Field(False, description="The stand-in plays the model, and no world call is made.")
+    plan_only: bool = Field(False, description="The plan waits until it is started.")
     script: Any = Field(None, description="A stand-in script: a path among the files, or the script itself.")
 
     @model_validator(mode="wrap")
@@ -69,7 +70,7 @@ class Submission(ProjectFile):
         """What comes along is judged here; the project itself where all its faults are found at once."""
         if not isinstance(value, dict):
             return handler(value)  # type: ignore[no-any-return]
-        beside = {name: value[name] for name in ("files", "rehearse") if name in value}
+        beside = {name: value[name] for name in ("files", "rehearse", "planOnly") if name in value}
         judged = handler({"title": "t", **beside})
         rest = {name: one for name, one in value.items() if name not in beside}
         object.__setattr__(judged, "_document", rest)
@@ -107,10 +108,69 @@ def submit_project(
     """Checks it whole, stores it, starts it. Nothing is written when anything is wrong; every fault is named."""
     files = submission.uploads([one.model_dump(exclude_none=True) for one in body.files])
     made = submission.submit(
-        asking.settings, skills(), dict(body.document), files, key=idempotency_key, rehearse=body.rehearse
+        asking.settings,
+        skills(),
+        dict(body.document),
+        files,
+        key=idempotency_key,
+        rehearse=body.rehearse,
+        plan_only=body.plan_only,
     )
     view = made.to_json() | {"created": made.created}
     return Reply(view, 201 if made.created else 200, {"location": f"/api/studio/projects/{made.project_id}"})
+
+
+class Beginning(Model):
+    """How a project whose plan waits begins."""
+
+    plan: dict[str, Any] | None = Field(
+        None, description="Another plan to start in its place: {goal?, summary?, tasks}, judged whole."
+    )
+
+
+class Begun(Out):
+    id: str
+    status: ProjectStatus
+    tasks: dict[str, str] = Field(description="Task key -> id.")
+
+
+@router.post(
+    "/projects/{project_id}/start",
+    response_model=Begun,
+    summary="Start a plan that waits",
+    responses=problems(409, 412),
+)
+def start_project(asking: Writing, project_id: ProjectId, body: Beginning, if_match: IfMatch = None) -> Reply:
+    """Once: of two who start it the second is told so. After it the plan is frozen."""
+    with asking.database.read() as connection:
+        whole = lookup.project_id(connection, project_id, asking.owner)
+    ids = held.start(asking.settings, skills(), whole, body.plan, version=version_of(if_match))
+    return Reply({"id": whole, "status": "running", "tasks": ids})
+
+
+#: Judged by its own checks, which name every fault at its place.
+PlanDocument = Annotated[
+    dict[str, Json],
+    Body(
+        description="{goal?, summary?, tasks}, tasks as in a project file.",
+        examples=[{"goal": "Notes", "tasks": [{"key": "write", "role": "writer", "instruction": "Write."}]}],
+    ),
+]
+
+
+@router.patch(
+    "/projects/{project_id}/plan",
+    response_model=ProjectView,
+    summary="Change a plan that waits",
+    responses=problems(409, 412),
+)
+def change_plan(asking: Writing, project_id: ProjectId, body: PlanDocument, if_match: IfMatch = None) -> Reply:
+    """Puts this plan in its place; `If-Match` takes the `version` of the plan that was read."""
+    with asking.database.read() as connection:
+        whole = lookup.project_id(connection, project_id, asking.owner)
+    held.change(asking.settings, skills(), whole, body, version=version_of(if_match), by=asking.who.name)
+    with asking.database.read() as connection:
+        return Reply(views.project(connection, whole, asking.settings))
 
 
 @router.post(

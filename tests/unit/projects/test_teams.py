@@ -75,6 +75,35 @@ def test_labels_that_give_one_id_are_two_agents() -> None:
     assert list(found.assignees.values()) == ["data-scientist", "data-scientist-2", "agent"]
 
 
+def test_no_two_of_a_team_have_one_name() -> None:
+    own = AgentDefinition.model_validate({"id": "own", "name": "Mara Quill"})
+    kept = saved("0198", "painter", name="Wren Hollis")
+    tasks = task("a", "chef"), task("b", "gardener"), task("c", "painter"), task("d", "editor"), task("e", agent="own")
+
+    found = team(*tasks, named={"own": own}, saved=[kept])
+
+    names = [member.definition.name for member in found.members.values()]
+    assert names == ["Mara Quill", "Orin Vale", "Wren Hollis", "Wren Hollis 2", "Wren Hollis 3", "Mara Quill 2"]
+    told = found.members["gardener"].definition.prompts["main"].instructions
+    assert told.startswith("You are Wren Hollis 2, the generalist")
+
+
+def test_with_souls_a_new_agent_has_one_and_a_saved_one_stays_as_it_is() -> None:
+    kept = saved("0198", "editor", instructions="Mine.")
+
+    found = team(task("a"), task("b", "editor"), saved=[kept], souls=True)
+
+    assert "Besides your work" in found.members["writer"].definition.prompts["main"].instructions
+    assert found.members["editor"].definition.prompts["main"].instructions == "Mine."
+    assert "Besides" not in team(task("a")).members["writer"].definition.prompts["main"].instructions
+
+
+def test_an_agent_with_a_memory_of_its_own_keeps_it() -> None:
+    kept = SavedAgent("0198", "local", saved("0198", "writer").definition, 0, being_id="ada")
+
+    assert team(task("a"), saved=[kept]).members["writer"].definition.being_id == "ada"
+
+
 def test_a_task_works_with_the_baseline_and_what_it_lists() -> None:
     member = team(task("a", skills=["email.send"]), task("b")).members["writer"].definition
 

@@ -2,11 +2,11 @@
 
 import json
 
-from orchestrator import unknown
+from orchestrator import planner, unknown
 from orchestrator.records import UNSET, Park
 from registry import schemas
 from registry.base import Json
-from registry.errors import RunFailure
+from registry.errors import Fault, RunFailure
 from registry.graph import expressions
 from registry.graph.model import Generate
 from registry.ids import new_id
@@ -21,6 +21,12 @@ from workers.models.model import ModelFault, Reply, Request, Situation, ToolCall
 
 #: Milliseconds a run waits after a model that keeps failing: the quick retries are the client's.
 BACKOFFS_MS = (30_000, 120_000, 600_000)
+#: Answers in a row that the length limit may cut before the run fails, and what the model is told of one.
+CUTS = 2
+CUT = (
+    "Your last answer was cut off by the length limit; what it was about to call was not called. Do not repeat it "
+    "whole: go on in smaller steps, write long texts to files in several parts, and keep your answer short."
+)
 #: Keys of `$output` a structured answer cannot take.
 RESERVED = ("finishReason", "text", "toolCalls")
 
@@ -66,6 +72,9 @@ def generate(session: Session, node: Generate) -> Outcome:
             limit=limit,
             used=session.turns,
         )
+    if _is_cut(session, reply, closing=closing):
+        return _go_on(session, key)
+    session.memo.pop("cuts", None)
     return Done(durable=True)
 
 
@@ -121,6 +130,26 @@ def _ask(session: Session, node: Generate, key: str, *, closing: bool) -> Reply:
     return thinking.ask(session, request)
 
 
+def _is_cut(session: Session, reply: Reply, *, closing: bool) -> bool:
+    """Whether the length limit cut an answer of a task's default loop: it is no final message, and calls it was about
+    to make were never made (spec: skills 13.1). A graph of its own looks at `finishReason` by itself."""
+    at_work = session.record.task is not None and session.agent.graph is None and not closing
+    return at_work and reply.finish_reason == "length" and not reply.calls
+
+
+def _go_on(session: Session, key: str) -> Done:
+    """The same node once more, after an answer that was cut.
+
+    Raises:
+        RunFailure: `model_failed` when answers keep being cut; another attempt may get past it.
+    """
+    cuts = session.memo["cuts"] = session.memo.get("cuts", 0) + 1
+    if cuts > CUTS:
+        raise RunFailure("model_failed", f"the length limit cut off {cuts} answers in a row; raise maxTokens")
+    session.append({"role": "assistant", "kind": "note", "content": CUT}, history=key)
+    return Done(target=session.node_id, durable=True)
+
+
 def _request(session: Session, node: Generate, key: str, *, closing: bool) -> tuple[View, Request]:
     seen = compaction.view(_history(session, key))
     model, fallback = thinking.models(session, node)
@@ -161,31 +190,45 @@ def _call(session: Session, call: ToolCall) -> dict[str, Json]:
 
 
 def _structured(session: Session, node: Generate, key: str, reply: Reply) -> tuple[Reply, dict[str, Json]] | None:
-    """The checked answer of a structured node; one more call with the fault when the first does not fit."""
+    """The checked answer of a structured node; what does not fit is told to the model, which answers again."""
     if node.output is None or reply.calls:
         return None
-    value, fault = _fits(node.output, reply.text)
-    if fault is None:
-        return reply, value
-    _say(session, key, reply, closing=False)
-    words = f"That does not fit the schema: {fault}. Answer again with only the JSON."
-    session.append({"role": "assistant", "kind": "note", "content": words}, history=key)
-    again = _ask(session, node, key, closing=False)
-    value, fault = _fits(node.output, again.text)
-    if fault is not None:
-        _say(session, key, again, closing=False)
-        raise RunFailure("output_invalid", f"the model's answer does not fit the schema: {fault}")
-    return again, value
+    planning = session.record.kind == "plan"
+    rounds = planner.ROUNDS if planning else 1
+    while True:
+        value, faults = _value(reply)
+        if not faults:
+            faults = planner.faults(value) if planning else _fits(node.output, value)
+        if not faults:
+            session.memo.pop("repairs", None)
+            return reply, value if isinstance(value, dict) else {"value": value}
+        _say(session, key, reply, closing=False)
+        # Kept with the run: a round in which the model is busy is not asked for once more.
+        done = session.memo.get("repairs", 0)
+        if done >= rounds:
+            words = f"{faults[0]}" + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else "")
+            raise RunFailure("output_invalid", f"the model's answer does not fit the schema: {words}")
+        session.memo["repairs"] = done + 1
+        words = f"That does not fit the schema: {faults[0].message}. Answer again with only the JSON."
+        note = planner.repair(faults) if planning else words
+        session.append({"role": "assistant", "kind": "note", "content": note}, history=key)
+        reply = _ask(session, node, key, closing=False)
 
 
-def _fits(schema: dict[str, Json], text: str) -> tuple[dict[str, Json], str | None]:
+def _value(reply: Reply) -> tuple[Json, list[Fault]]:
     try:
-        value = json.loads(_unfenced(text))
+        return json.loads(_unfenced(reply.text)), []
     except (ValueError, RecursionError) as error:
-        return {}, f"it is no JSON ({error})"
+        cut = reply.finish_reason == "length"
+        words = "it was cut off by the length limit: say it shorter" if cut else f"it is no JSON ({error})"
+        return None, [Fault("", "no_json", words)]
+
+
+def _fits(schema: dict[str, Json], value: Json) -> list[Fault]:
+    """The first thing that does not fit."""
     for flaw in schemas.flaws(schema, value):
-        return {}, f"{schemas.at(flaw.path) or 'it'}: {flaw.message}"
-    return (value, None) if isinstance(value, dict) else ({"value": value}, None)
+        return [Fault("", "invalid", f"{schemas.at(flaw.path) or 'it'}: {flaw.message}")]
+    return []
 
 
 def _unfenced(text: str) -> str:
