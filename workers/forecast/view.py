@@ -52,7 +52,7 @@ class Forecast:
         file = self._project.file
         if not file.tasks:
             return self._whole([], [_member(planner(self._offer.catalogue), [])], self._planning(), planned=False)
-        saved = reusable(self._settings)
+        saved = reusable_agents(self._settings)
         rows = planning.rows_of("", self._settings.owner, file.tasks, self._named, self._registered, saved=saved)
         found = [
             self._task(task, AgentDefinition.model_validate(rows.bodies[row["definition_digest"]]))

@@ -106,6 +106,7 @@ BODIES: dict[str, Any] = {
     "/fork": {"at": 1},
     "/repair": {"how": "skip"},
     "/run": {"rehearse": True},
+    "/start": {},
 }
 
 

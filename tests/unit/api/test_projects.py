@@ -157,3 +157,27 @@ def test_a_stream_of_an_ended_project_tells_all_and_ends(studio: TestClient) -> 
     assert "id: 2\n" not in rest.text
     assert "id: 3\n" in rest.text
     assert studio.get(where, headers={"last-event-id": str(ids[-1])}).status_code == 204
+
+
+def test_a_plan_may_wait_be_changed_under_its_version_and_is_started_once(studio: TestClient) -> None:
+    made = studio.post(f"{API}/projects", json=project(planOnly=True)).json()
+    place = f"{API}/projects/{made['id']}"
+    assert (made["status"], made["tasks"]) == ("planning", {})
+    waiting = studio.get(place).json()["plan"]
+    assert [task["key"] for task in waiting["tasks"]] == ["sort", "write"]
+    fewer = {"goal": "Sorted", "tasks": PLAN[:1]}
+
+    read = {"if-match": f'"{waiting["version"]}"'}
+    changed = studio.patch(f"{place}/plan", json=fewer, headers=read)
+    assert (changed.status_code, changed.json()["plan"]["goal"]) == (200, "Sorted")
+    assert studio.patch(f"{place}/plan", json=fewer, headers=read).status_code == 412
+    wrong = studio.post(f"{place}/start", json={"plan": {"tasks": [{"key": "a", "dependsOn": ["b"]}]}})
+    assert (wrong.status_code, wrong.json()["code"]) == (400, "plan_invalid")
+    assert {one["path"] for one in wrong.json()["details"]} >= {"tasks[0].dependsOn[0]", "tasks[0].role"}
+
+    begun = studio.post(f"{place}/start", json={})
+    assert (begun.status_code, list(begun.json()["tasks"])) == (200, ["sort"])
+    assert "plan" not in studio.get(place).json()
+    again = studio.post(f"{place}/start", json={})
+    late = studio.patch(f"{place}/plan", json=fewer)
+    assert [(one.status_code, one.json()["code"]) for one in (again, late)] == [(409, "already_started")] * 2
