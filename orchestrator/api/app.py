@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from orchestrator.api import replies
+from orchestrator.api.desk.mount import mount
 from orchestrator.api.feed import Feed
 from orchestrator.api.gate import Gate
 from orchestrator.api.replies import problems
@@ -38,6 +39,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     for router in routers():
         app.include_router(router)
+    mount(app)
     replies.install(app)
     app.add_middleware(Gate, settings=settings)
     _without_422(app)

@@ -8,9 +8,9 @@ away, or a message was lost, the number of each trace's last line is looked at, 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -83,11 +83,26 @@ class Feed:
         self._woken = asyncio.Event()
         self._hears = False
         self._closed = False
+        self._others = 0
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="feed")
 
     @property
     def readers(self) -> int:
-        return sum(trace.readers for trace in self._traces.values())
+        return self._others + sum(trace.readers for trace in self._traces.values())
+
+    @property
+    def closed(self) -> bool:
+        """Whether every stream has to end."""
+        return self._closed
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Counts a stream that follows something else than a trace."""
+        self._others += 1
+        try:
+            yield
+        finally:
+            self._others -= 1
 
     async def run(self) -> None:
         """Listens and looks until it is cancelled."""

@@ -1,0 +1,21 @@
+"""Signing in with a one-time code, and out again."""
+
+from fastapi import Request
+from starlette.responses import RedirectResponse, Response
+
+from orchestrator import keys
+from orchestrator.api.auth import COOKIE
+from orchestrator.api.desk.rendering import page
+from orchestrator.api.desk.routing import router as make_router
+
+router = make_router()
+
+
+@router.get("/login")
+def login(request: Request, next: str = "/") -> Response:  # noqa: A002 - it is what the address says
+    """Asks for a code. A link carries one behind `#`, where no log and no other host sees it."""
+    shown = request.cookies.get(COOKIE)
+    onward = next if next.startswith("/") and not next.startswith(("//", "/\\")) else "/"
+    if shown and keys.identify(request.app.state.settings, shown) is not None:
+        return RedirectResponse(onward, 303)
+    return page("login.html", {"onward": onward})

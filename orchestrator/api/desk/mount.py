@@ -1,0 +1,19 @@
+"""The pages of the desk, put into the application by one line of `orchestrator.api.app`."""
+
+from fastapi import FastAPI
+
+from orchestrator.api.desk import (
+    acts,
+    assets,
+    inbox_pages,
+    login_pages,
+    project_pages,
+    pulse,
+    studio_pages,
+)
+
+
+def mount(app: FastAPI) -> None:
+    """Adds every page; none of them is part of the API's document."""
+    for module in (assets, login_pages, pulse, acts, inbox_pages, project_pages, studio_pages):
+        app.include_router(module.router)

@@ -1,0 +1,167 @@
+// What the pages do by themselves: renew while something moves, send forms as JSON, show words and running clocks.
+// Without this script every page can be read; to change something it is needed, because the API takes JSON only.
+(() => {
+  "use strict";
+
+  const page = () => document.getElementById("page");
+  const corner = document.getElementById("corner");
+  const lost = document.getElementById("lost");
+
+  // Forms: the same names and values, as JSON. A name that occurs twice becomes a list.
+  document.addEventListener("htmx:before:request", (event) => {
+    const request = event.detail.ctx.request;
+    if (!/^(POST|PATCH|PUT|DELETE)$/i.test(request.method)) return;
+    const values = {};
+    for (const [name, value] of request.body ? new URLSearchParams(request.body) : []) {
+      values[name] = name in values ? [].concat(values[name], value) : value;
+    }
+    for (const field of event.target.querySelectorAll?.("[data-number]") ?? []) {
+      if (field.name in values) values[field.name] = Number(values[field.name]);
+    }
+    request.headers["Content-Type"] = "application/json";
+    request.body = JSON.stringify(values);
+  });
+
+  // Words in the corner: what came of something a person did. A refusal stays until it is closed.
+  const say = (text, refused) => {
+    const line = document.createElement("p");
+    line.className = refused ? "say refused" : "say";
+    line.append(text);
+    const close = document.createElement("button");
+    close.type = "button";
+    close.className = "close";
+    close.setAttribute("aria-label", "Close");
+    close.append("×");
+    close.addEventListener("click", () => line.remove());
+    line.append(close);
+    corner.append(line);
+    if (!refused) setTimeout(() => line.remove(), 6000);
+    while (corner.children.length > 4) corner.firstElementChild.remove();
+  };
+  document.addEventListener("desk:said", (event) => say(event.detail.text, event.detail.refused));
+  document.addEventListener("htmx:error", () => connected(false));
+
+  // Renewing: one request at a time, and none sooner after another than that one took.
+  let renewing = false;
+  let again = false;
+  const renew = async () => {
+    if (renewing) {
+      again = true;
+      return;
+    }
+    renewing = true;
+    const begun = performance.now();
+    try {
+      await htmx.ajax("GET", location.pathname + location.search, {
+        target: "#page", select: "#page", swap: "outerMorph",
+      });
+    } finally {
+      const took = performance.now() - begun;
+      setTimeout(() => {
+        renewing = false;
+        if (again) {
+          again = false;
+          changed();
+        }
+      }, Math.max(300, took));
+    }
+  };
+  const changed = () => document.body.dispatchEvent(new CustomEvent("desk:changed", { bubbles: true }));
+  document.addEventListener("desk:changed", renew);
+
+  // The stream: says that something moved. Browsers come back by themselves, with the number of the last line they have.
+  let source = null;
+  let from = null;
+  const connected = (is) => {
+    if (lost.hidden === is) return;
+    lost.hidden = is;
+    if (is) changed();
+  };
+  const listen = () => {
+    const wanted = page()?.dataset.stream;
+    if (!wanted || document.hidden) return;
+    const kind = wanted.split("?")[0];
+    if (source && source.readyState !== EventSource.CLOSED && from === kind) return;
+    source?.close();
+    from = kind;
+    source = new EventSource(wanted);
+    source.addEventListener("open", () => connected(true));
+    source.addEventListener("message", changed);
+    source.addEventListener("error", () => {
+      if (source.readyState === EventSource.CONNECTING) connected(false);
+      // Ended for good: its project is over, or the session is. The page says which.
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => { changed(); setTimeout(listen, 1500); }, 500);
+    });
+  };
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) {
+      source?.close();
+      source = null;
+    } else {
+      changed();
+      listen();
+    }
+  });
+  document.addEventListener("htmx:after:swap", () => { tick(); listen(); });
+  // Going away closes it, so that a page that is restored from memory begins anew.
+  window.addEventListener("pagehide", () => { source?.close(); source = null; });
+  window.addEventListener("pageshow", (event) => { if (event.persisted) { changed(); listen(); } });
+
+  // Clocks: by the server's time, whatever this machine's says.
+  let skew = null;
+  const tick = () => {
+    const stamp = Number(page()?.dataset.now);
+    if (stamp && (skew === null || page().dataset.seen !== String(stamp))) {
+      skew = Date.now() - stamp;
+      page().dataset.seen = String(stamp);
+    }
+    const now = Date.now() - (skew ?? 0);
+    for (const element of document.querySelectorAll("[data-until]")) {
+      const left = Number(element.dataset.until) - now;
+      element.textContent = left > 0 ? `${element.dataset.before ?? ""}${told(left)}` : element.dataset.over ?? "now";
+    }
+    for (const element of document.querySelectorAll("[data-since]")) {
+      element.textContent = `${element.dataset.before ?? ""}${told(now - Number(element.dataset.since))}${element.dataset.after ?? ""}`;
+    }
+    for (const element of document.querySelectorAll("time[data-at]:not([title])")) {
+      element.title = new Date(Number(element.dataset.at)).toLocaleString();
+    }
+  };
+  const told = (ms) => {
+    const s = Math.max(0, Math.floor(ms / 1000));
+    if (s < 60) return `${s} s`;
+    if (s < 3600) return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")} min`;
+    if (s < 86400) return `${Math.floor(s / 3600)}:${String(Math.floor((s % 3600) / 60)).padStart(2, "0")} h`;
+    return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
+  };
+  setInterval(tick, 1000);
+
+  // Signing in: the code of a link stands behind #, which leaves this machine in no request.
+  const entry = document.getElementById("login");
+  if (entry) {
+    const enter = async (code) => {
+      const reply = await fetch("/api/studio/session", {
+        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }),
+      });
+      if (reply.ok) location.replace(entry.dataset.onward);
+      else document.getElementById("login-said").textContent = (await reply.json()).error;
+    };
+    entry.addEventListener("submit", (event) => {
+      event.preventDefault();
+      enter(new FormData(entry).get("code").trim());
+    });
+    const carried = location.hash.slice(1);
+    if (carried.startsWith("ofc_")) {
+      history.replaceState(null, "", location.pathname + location.search);
+      enter(carried);
+    }
+  }
+  document.addEventListener("click", async (event) => {
+    if (!event.target.closest?.("[data-logout]")) return;
+    await fetch("/api/studio/session", { method: "DELETE" });
+    location.assign("/login");
+  });
+
+  tick();
+  listen();
+})();

@@ -1,0 +1,166 @@
+"""What there is besides projects: agents and their graphs, skills and packs, schedules, workers."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import func, select
+from starlette.responses import Response
+
+from orchestrator import lookup, saved, timetable
+from orchestrator.api.auth import Asking, Person
+from orchestrator.api.desk.rendering import page
+from orchestrator.api.desk.routing import router as make_router
+from orchestrator.api.desk.routing import shell
+from orchestrator.api.shared import skills
+from orchestrator.known import load_presets, playbooks, registries
+from orchestrator.states import RUN_ENDED
+from orchestrator.store.database import now_ms
+from orchestrator.store.tables import agents, definitions, projects, runs, workers
+from orchestrator.store.workers import SILENT_MS
+from orchestrator.wiring import unwired
+from registry.agents import AgentDefinition
+from registry.errors import Refused
+from registry.graph.drawing.svg import draw
+from registry.packs import PACKS
+from registry.presets import Presets
+
+router = make_router()
+
+#: Rows of one page.
+MOST: Final = 200
+_PICTURE: Final = {"content-security-policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An agent, wherever it comes from, and where its pages are."""
+
+    agent: AgentDefinition
+    at: str
+    source: str
+    lacks: tuple[str, ...] = ()
+
+
+@router.get("/agents")
+def agent_list(asking: Person) -> Response:
+    mine = [_saved(one) for one in saved.agent_list(asking.settings, limit=MOST, after=None)]
+    presets = _presets(asking)
+    shipped = [_preset(presets, id_) for id_ in presets]
+    facts = {"mine": mine, "shipped": shipped, "faults": presets.faults}
+    return page("agents.html", shell(asking, "agents", **facts))
+
+
+@router.get("/agents/{agent_id}")
+def agent(asking: Person, agent_id: str) -> Response:
+    return page("agent.html", shell(asking, "agents", shown=_agent(asking, agent_id), project=None))
+
+
+@router.get("/agents/{agent_id}/graph.svg")
+def graph(asking: Person, agent_id: str) -> Response:
+    """The agent's graph as a picture."""
+    return _drawn(_agent(asking, agent_id).agent)
+
+
+@router.get("/projects/{project_id}/agents/{agent_id}")
+def member(asking: Person, project_id: str, agent_id: str) -> Response:
+    """An agent of a project's team."""
+    shown, project = _member(asking, project_id, agent_id)
+    return page("agent.html", shell(asking, "projects", shown=shown, project=project))
+
+
+@router.get("/projects/{project_id}/agents/{agent_id}/graph.svg")
+def member_graph(asking: Person, project_id: str, agent_id: str) -> Response:
+    return _drawn(_member(asking, project_id, agent_id)[0].agent)
+
+
+@router.get("/library")
+def library(asking: Person) -> Response:
+    found = list(skills())
+    missing = unwired(asking.settings, found)
+    families: dict[str, list[Any]] = {}
+    for one in found:
+        if one.catalogued:
+            families.setdefault(one.name.partition(".")[0], []).append(one)
+    documents = playbooks(asking.settings)
+    facts = {
+        "families": families,
+        "missing": missing,
+        "packs": list(PACKS.values()),
+        "documents": [documents[name] for name in documents],
+    }
+    return page("library.html", shell(asking, "library", **facts))
+
+
+@router.get("/schedules")
+def schedule_list(asking: Person) -> Response:
+    found = timetable.listed(asking.settings, limit=MOST, after=None)
+    return page("schedules.html", shell(asking, "schedules", schedules=found))
+
+
+@router.get("/workers")
+def worker_list(asking: Person) -> Response:
+    """Processes that carry runs, and how much waits for them."""
+    w, r = workers.c, runs.c
+    here = w.stopped_at.is_(None) & (w.seen_at > now_ms() - 10 * SILENT_MS)
+    of_mine = r.project_id.in_(select(projects.c.id).where(projects.c.owner_id == asking.owner))
+    states = (
+        select(r.status, r.waiting_on, func.count().label("many"))
+        .where(of_mine, r.status.not_in(sorted(RUN_ENDED)))
+        .group_by(r.status, r.waiting_on)
+        .order_by(r.status, r.waiting_on)
+    )
+    with asking.database.read() as connection:
+        found = connection.execute(select(workers, now_ms().label("now")).where(here).order_by(w.host, w.pid)).all()
+        counts = connection.execute(states).all()
+    facts = {
+        "workers": found,
+        "counts": counts,
+        "silent_ms": SILENT_MS,
+        "flower": asking.settings.stack.get("flowerUrl"),
+    }
+    return page("workers.html", shell(asking, "workers", **facts))
+
+
+def _agent(asking: Asking, agent_id: str) -> Shown:
+    presets = _presets(asking)
+    if agent_id in presets:
+        return _preset(presets, agent_id)
+    return _saved(saved.agent(asking.settings, agent_id))
+
+
+def _saved(found: dict[str, Any]) -> Shown:
+    known = AgentDefinition.model_fields
+    names = set(known) | {field.alias for field in known.values() if field.alias}
+    body = {name: value for name, value in found.items() if name in names}
+    return Shown(AgentDefinition.model_validate(body), f"/agents/{found['id']}", "yours")
+
+
+def _presets(asking: Asking) -> Presets:
+    settings = asking.settings
+    return load_presets(settings, registries(settings, skills(), stand_in=settings.stand_in or not settings.has_model))
+
+
+def _preset(presets: Presets, id_: str) -> Shown:
+    one = presets[id_]
+    lacks = tuple(finding.message for finding in one.lacks)
+    return Shown(one.agent, f"/agents/{id_}", "ships with Officina" if one.shipped else "from your folder", lacks)
+
+
+def _member(asking: Asking, project_id: str, agent_id: str) -> tuple[Shown, Any]:
+    with asking.database.read() as connection:
+        whole = lookup.project_id(connection, project_id, asking.owner)
+        project = connection.execute(select(projects.c.id, projects.c.title).where(projects.c.id == whole)).one()
+        query = (
+            select(definitions.c.body)
+            .join(agents, agents.c.definition_digest == definitions.c.digest)
+            .where(agents.c.project_id == whole, agents.c.key == agent_id)
+        )
+        body = connection.execute(query).scalar()
+    if body is None:
+        raise Refused(f"the team has no agent {agent_id[:80]!r}", code="unknown_agent")
+    definition = AgentDefinition.model_validate(body)
+    return Shown(definition, f"/projects/{whole}/agents/{agent_id}", "of this project's team"), project
+
+
+def _drawn(found: AgentDefinition) -> Response:
+    return Response(draw(found), media_type="image/svg+xml", headers=_PICTURE)

@@ -1,0 +1,129 @@
+"""The desk's pages: who may look, and that whatever anybody wrote is text on every one of them."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from orchestrator.api.desk import assets
+from orchestrator.settings import Settings
+from tests.studio import asked, bearer, key_of, session_of
+
+#: Markup, a mark that turns the reading direction, a control, half a character's escape, and a template's own signs.
+HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.exe\x1b[2J{{ 7*7 }}&amp;\"'"
+#: A title may hold no controls; what looks like markup it may.
+TITLE = "<img src=x onerror=alert(1)>{{ 7*7 }}"
+TABS = ("", "/runs", "/timeline", "/trace?show=all", "/cost", "/files")
+PLAN = [
+    {"key": "a", "title": TITLE, "role": "analyst", "instruction": HOSTILE},
+    {"key": "b", "title": "b", "role": "writer", "instruction": "Write.", "dependsOn": ["a"]},
+]
+
+
+@pytest.fixture
+def desk(settings: Settings) -> Iterator[TestClient]:
+    """A person's browser."""
+    with asked(settings, session_of(settings), follow_redirects=False) as client:
+        yield client
+
+
+@pytest.fixture
+def project(settings: Settings, desk: TestClient) -> str:
+    body = {"title": TITLE, "brief": HOSTILE, "tasks": PLAN, "rehearse": True}
+    made = desk.post(
+        "/api/studio/projects",
+        json=body | {"files": [{"path": "a.md", "text": "# <script>x</script>"}], "inputs": ["a.md"]},
+    )
+    assert made.status_code == 201, made.text
+    return str(made.json()["id"])
+
+
+def test_whoever_has_no_session_is_asked_to_sign_in_and_comes_back_to_where_they_wanted(settings: Settings) -> None:
+    with asked(settings, follow_redirects=False) as client:
+        sent = client.get("/projects/x?y=1")
+        assert (sent.status_code, sent.headers["location"]) == (303, "/login?next=%2Fprojects%2Fx%3Fy%3D1")
+        assert 'data-onward="/projects/x?y=1"' in client.get("/login?next=/projects/x?y=1").text
+        assert 'data-onward="/"' in client.get("/login?next=//elsewhere.example").text
+
+
+def test_a_key_opens_no_page(settings: Settings) -> None:
+    with asked(settings, bearer(key_of(settings))) as client:
+        assert client.get("/inbox").status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/inbox", "/agents", "/library", "/schedules", "/workers", "/agents/assistant"])
+def test_every_page_of_an_empty_studio_is_there_and_runs_nothing_but_our_script(desk: TestClient, path: str) -> None:
+    shown = desk.get(path)
+
+    assert shown.status_code == 200
+    policy = shown.headers["content-security-policy"]
+    assert "script-src 'self'" in policy and "style-src 'self'" in policy and "unsafe" not in policy
+    assert not re.search(r"<script(?! src=\"/static/)|\son[a-z]+=|\sstyle=|javascript:", shown.text)
+    assert set(re.findall(r"(?:src|href)=\"(//|https?:)", shown.text)) == set()
+
+
+@pytest.mark.parametrize("tab", [*TABS, "/tasks/a", "/files/inputs/a.md"])
+def test_what_was_written_is_text_and_what_hides_is_written_out(desk: TestClient, project: str, tab: str) -> None:
+    shown = desk.get(f"/projects/{project}{tab}")
+
+    assert shown.status_code == 200
+    assert "<img src=x" not in shown.text and "<script>x" not in shown.text
+    assert "\u202e" not in shown.text and "\x1b" not in shown.text
+    assert "&lt;img src=x onerror=alert(1)&gt;{{ 7*7 }}" in shown.text
+    if tab in ("", "/tasks/a"):
+        assert "gnp.exe" in shown.text and "⟦U+202E⟧" in shown.text and "⟦U+001B⟧" in shown.text
+
+
+def test_projects_of_others_are_not_there(settings: Settings, project: str) -> None:
+    with asked(settings, session_of(settings, "ann")) as ann:
+        for tab in TABS:
+            assert ann.get(f"/projects/{project}{tab}").status_code == 404
+        assert project not in ann.get("/").text
+        assert ann.post(f"/projects/{project}/cancel", json={}).status_code == 404
+
+
+def test_a_refusal_is_a_page_for_a_reader_and_words_for_a_page(desk: TestClient, project: str) -> None:
+    page = desk.get("/projects/01234567")
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert desk.post(f"/projects/{project}/cancel", json={}).status_code == 200
+    words = desk.post(f"/projects/{project}/cancel", json={}, headers={"hx-request": "true"})
+    assert words.status_code == 409
+    assert "has ended already" in words.headers["hx-trigger"]
+
+
+def test_a_form_of_another_page_cannot_act(desk: TestClient, project: str) -> None:
+    at = f"/projects/{project}/cancel"
+    assert desk.post(at, data={"a": "b"}).status_code == 415
+    assert desk.post(at, json={}, headers={"origin": "https://elsewhere.example"}).status_code == 403
+    assert desk.post(at, json={}, headers={"sec-fetch-site": "cross-site"}).status_code == 403
+
+
+def test_files_are_shown_as_what_they_hold_and_not_as_what_they_are_called(desk: TestClient) -> None:
+    png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    files: list[dict[str, Any]] = [
+        {"path": "p.html", "base64": png},
+        {"path": "p.png", "text": "<script>alert(1)</script>"},
+        {"path": "t.csv", "text": "a,b\n1,<b>2</b>\n"},
+    ]
+    body = {"title": "f", "brief": "f", "tasks": PLAN[1:2], "rehearse": True, "files": files}
+    body["tasks"] = [{"key": "b", "role": "writer", "instruction": "Write."}]
+    made = desk.post("/api/studio/projects", json=body | {"inputs": ["p.html", "p.png", "t.csv"]}).json()["id"]
+    at = f"/projects/{made}"
+
+    assert f'src="{at}/pictures/inputs/p.html"' in desk.get(f"{at}/files/inputs/p.html").text
+    picture = desk.get(f"{at}/pictures/inputs/p.html")
+    assert picture.headers["content-type"] == "image/png"
+    assert picture.headers["content-security-policy"].startswith("sandbox")
+    assert "&lt;script&gt;alert(1)" in desk.get(f"{at}/files/inputs/p.png").text
+    assert desk.get(f"{at}/pictures/inputs/p.png").status_code == 404
+    assert "<td>&lt;b&gt;2&lt;/b&gt;</td>" in desk.get(f"{at}/files/inputs/t.csv").text
+    assert desk.get(f"{at}/files/../../secret").status_code == 404
+
+
+def test_assets_may_be_kept_because_their_address_changes_with_them(desk: TestClient) -> None:
+    style = desk.get(assets.url("desk.css"))
+    assert style.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert "immutable" not in desk.get("/static/older/desk.css").headers["cache-control"]
+    assert desk.get("/static/x/vendor/NOTICE").status_code == 404
