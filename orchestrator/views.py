@@ -40,7 +40,7 @@ def project(connection: Connection, project_id: str, settings: Settings) -> dict
     runs_of = trees.by_task(connection, project_id)
     spent = costs.of_open_runs(connection, [project_id])[project_id]
     return {
-        **_project(row, spent.all),
+        **_project(row, spent.all, row.plan is not None),
         "workspace": str(settings.workspaces / row.workspace),
         **_present(runs=runs_of.get(None), plan=_plan(row)),
         "tasks": _tasks(connection, project_id, runs_of, spent),
@@ -64,7 +64,8 @@ def project_list(
         after: `createdAt` and id of the last one that was seen; None: from the newest.
     """
     count = select(func.count()).where(tasks.c.project_id == projects.c.id).scalar_subquery()
-    found = select(*_PROJECT_COLUMNS, count.label("all_tasks")).where(
+    has_plan = projects.c.plan.is_not(None).label("has_plan")
+    found = select(*_PROJECT_COLUMNS, has_plan, count.label("all_tasks")).where(
         projects.c.owner_id == owner, projects.c.kind == "project"
     )
     if status is not None:
@@ -75,7 +76,11 @@ def project_list(
     rows = connection.execute(found).all()
     spent = costs.of_open_runs(connection, [row.id for row in rows if row.status not in PROJECT_ENDED])
     return [
-        {**_project(row, spent[row.id].all), "tasks": row.all_tasks, "endedTasks": row.all_tasks - row.open_tasks}
+        {
+            **_project(row, spent[row.id].all, row.has_plan),
+            "tasks": row.all_tasks,
+            "endedTasks": row.all_tasks - row.open_tasks,
+        }
         for row in rows
     ]
 
@@ -182,12 +187,12 @@ def _waits(task: PlannedTask) -> dict[str, Json]:
     return whole
 
 
-def _project(row: Any, spent: Cost) -> dict[str, Json]:
+def _project(row: Any, spent: Cost, has_plan: bool) -> dict[str, Json]:
     return {
         "id": row.id,
         "title": row.title,
         "status": row.status,
-        **_present(reason=row.reason, planReady=True if row.status == "planning" and row.plan is not None else None),
+        **_present(reason=row.reason, planReady=True if row.status == "planning" and has_plan else None),
         **_cost(row, spent),
         "createdAt": row.created_at,
         "endedAt": row.ended_at,
