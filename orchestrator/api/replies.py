@@ -168,6 +168,11 @@ async def _plain(_request: Request, error: Exception) -> Reply:
 
 
 async def _database(_request: Request, error: Exception) -> Reply:
+    return of_database(error)
+
+
+def of_database(error: Exception) -> Reply:
+    """The answer where the database failed us."""
     words = str(getattr(error, "orig", None) or error)
     if any(word in words for word in ("no such table", "no such column", "UndefinedTable", "UndefinedColumn")):
         return problem(503, "schema_outdated", "the database is not at this release: run `officina db upgrade`")

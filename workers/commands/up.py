@@ -74,6 +74,12 @@ def _greet(stack: "EmbeddedStack", settings: "Settings", workers: int) -> None:
     monitor = f", Flower at {stack.flower_url}" if stack.flower_url else ""
     served = f", API at {stack.api_url}" if stack.api_url else ""
     note(f"Officina is up in {settings.home}: {count}{monitor}{served}. Ctrl-C ends it.")
+    if stack.api_url:
+        from orchestrator.keys import make_code
+
+        # Behind the # a code is in no log and in no request but the one that spends it.
+        link = f"{stack.api_url}/login#{make_code(settings)}"
+        note(f"Desk: {link} (signs you in once, for ten minutes; `officina keys code` prints another code)")
 
 
 def _run_project(file: Path, settings: "Settings", *, yes: bool, rehearse: bool) -> int:

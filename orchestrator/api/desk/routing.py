@@ -7,13 +7,14 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from orchestrator.api.auth import Asking
 from orchestrator.api.desk.rendering import page, said
 from orchestrator.api.parts import StrictRoute
-from orchestrator.api.replies import of_error
+from orchestrator.api.replies import of_database, of_error
 from orchestrator.records import wall_ms
 from orchestrator.store.tables import signals
 from registry.errors import OfficinaError
@@ -44,7 +45,9 @@ class PageRoute(StrictRoute):
                 return _refused(request, 400, "the address or what was sent does not fit")
             except OfficinaError as error:
                 reply = of_error(error)
-                return _refused(request, reply.status_code, parse(bytes(reply.body))["error"])
+            except SQLAlchemyError as error:
+                reply = of_database(error)
+            return _refused(request, reply.status_code, parse(bytes(reply.body))["error"])
 
         return handle
 
