@@ -72,7 +72,10 @@ def print_written(project: Json, *, as_json: bool) -> None:
         raise Refused(f"no plan of project {project['id']} waits: {words}", code="not_planned")
     plan = {name: project["plan"][name] for name in ("goal", "summary") if name in project["plan"]}
     # What a task leaves out means the default: the shorter it reads, the easier it is to change.
-    tasks = [{name: v for name, v in task.items() if v not in ([], None)} for task in project["plan"]["tasks"]]
+    tasks = [
+        {name: value for name, value in task.items() if value not in ([], None) and (name, value) != ("retries", 1)}
+        for task in project["plan"]["tasks"]
+    ]
     plan |= {"tasks": tasks}
     if as_json:
         say_json(plan)

@@ -41,8 +41,13 @@ def brief(connection: Connection, project: Row[Any], task: Row[Any]) -> dict[str
 
 def plan(project: Row[Any]) -> dict[str, Json]:
     """`$input` of the planner's run."""
-    text = tagged("brief", f"{project.title}\n\n{project.brief}")
-    return {"text": f"Make a plan for this brief.\n\n{text}", "data": None, "dependencies": {}}
+    whole = project.brief if project.brief.startswith(project.title) else f"{project.title}\n\n{project.brief}"
+    given = {"title": project.title, "brief": project.brief}
+    return {
+        "text": f"Make a plan for this brief.\n\n{tagged('brief', whole)}",
+        "data": given,
+        "dependencies": {},
+    }
 
 
 def _files(connection: Connection, task_ids: list[str]) -> dict[str, list[dict[str, Json]]]:

@@ -224,7 +224,7 @@ def _section(out: Console, head: str, body: RenderableType) -> None:
 
 def _facts(project: View) -> str:
     done = sum(task["endedAt"] is not None for task in project["tasks"])
-    parts = [f"{done} of {several(len(project['tasks']), 'task')}"]
+    parts = [f"{done} of {several(len(project['tasks']), 'task')}"] if project["tasks"] else []
     parts.append(money(project["costUsd"], incomplete=project.get("costIncomplete", False)))
     if project["endedAt"]:
         parts.append(f"took {clock(project['endedAt'] - project['createdAt'])}")

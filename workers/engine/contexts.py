@@ -112,6 +112,7 @@ def _emit(session: Session, kind: str, data: dict[str, Json]) -> None:
     session.emit(kind, **data)
     if kind == "file.written":
         session.keep_file(FileRecord(data["path"], data["bytes"], data["sha256"], data.get("skill")))
+        session.memo["wrote"] = True
 
 
 def _payload(signal: SignalRecord) -> Json:

@@ -92,7 +92,7 @@ class Session:
         #: What a person said of calls whose outcome nobody knew, and its model has not read.
         self.repairs = {repair.call_id: repair for repair in record.repairs}
         self._read_repairs: set[str] = set()
-        #: What the engine itself remembers: {generate, handoffs, blocked, wait}.
+        #: What the engine itself remembers: {generate, handoffs, blocked, wait, repairs, cuts, wrote}.
         self.memo: dict[str, Json] = dict(record.memo)
         self.calls = {c.id: c for c in record.calls.values() if c.step == record.steps}
         #: The state with its histories in it: lists of messages that only grow.

@@ -34,6 +34,8 @@ def plan(given: Json, schema: dict[str, Json]) -> Json | None:
 
 def _brief(given: Json) -> str:
     """What the project is for, from the planner's input: a text, or its field of that meaning."""
+    if isinstance(given, Mapping) and isinstance(given.get("data"), Mapping):
+        given = given["data"]
     if isinstance(given, Mapping):
         given = next((given[key] for key in ("brief", "goal", "text") if isinstance(given.get(key), str)), dict(given))
     words = given if isinstance(given, str) else compact(given)
