@@ -16,6 +16,7 @@ from orchestrator.commands import (
     connections,
     database,
     faults,
+    generators,
     graph,
     hooks,
     keys,
@@ -46,6 +47,7 @@ def application() -> typer.Typer:
         app.add_typer(part)
     app.add_typer(graph.app, name="graph")
     app.add_typer(connections.app, name="connections")
+    app.add_typer(generators.app, name="generators")
     app.add_typer(hooks.app, name="hooks")
     app.add_typer(keys.app, name="keys")
     app.add_typer(knowledge.app, name="knowledge")

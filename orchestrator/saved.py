@@ -20,7 +20,7 @@ from orchestrator.store.database import get_database
 from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import Fault, Refused, WrongUse
-from registry.generators import Generator, Unusable, faults, plan
+from registry.generators import Generator, Unusable, built_in, faults, plan, unused
 from registry.graph.validation import check_registries, parse_agent
 from registry.ids import new_id
 from registry.skills.registry import SkillRegistry
@@ -119,6 +119,26 @@ def generator_list(settings: Settings, *, limit: int, after: tuple[int, str] | N
         return [_generator(row) for row in generators.page(connection, settings.owner, limit, after)]
 
 
+def generators_built_in() -> list[dict[str, Json]]:
+    """The generators that ship, in the shape of saved ones."""
+    return [_built_in(id_, one) for id_, one in built_in().items()]
+
+
+def generator(settings: Settings, generator_id: str) -> dict[str, Json]:
+    """One of the owner's, or one that ships.
+
+    Raises:
+        Refused: `unknown_generator`.
+    """
+    with get_database(settings).read() as connection:
+        row = generators.row(connection, settings.owner, generator_id)
+    if row is not None:
+        return _generator(row)
+    if (one := built_in().get(generator_id)) is None:
+        raise _no_generator(generator_id)
+    return _built_in(generator_id, one)
+
+
 def create_generator(settings: Settings, skills: SkillRegistry, made: Generator) -> dict[str, Json]:
     """Saves a generator.
 
@@ -140,12 +160,16 @@ def create_generator(settings: Settings, skills: SkillRegistry, made: Generator)
     }
 
     def write(connection: Connection) -> dict[str, Json]:
+        if name_key in {comparable_name(one.name) for one in built_in().values()}:
+            raise Refused(f"a generator that ships is called {made.name!r}; take another name", code="name_taken")
         if generators.by_name(connection, settings.owner, name_key) is not None:
             raise Refused(f"you have a generator called {made.name!r} already", code="name_taken")
         if generators.count(connection, settings.owner) >= MAX_SAVED:
             raise Refused(f"{MAX_SAVED} generators are saved already; delete one first", code="quota")
         generators.create(connection, row)
-        return _generator(generators.row(connection, settings.owner, row["id"]))
+        made_row = generators.row(connection, settings.owner, row["id"])
+        assert made_row is not None
+        return _generator(made_row) | {"warnings": [f"no step uses the input {key}" for key in unused(made)]}
 
     return _twice(settings, write)
 
@@ -154,8 +178,10 @@ def remove_generator(settings: Settings, generator_id: str) -> None:
     """Deletes a generator; projects made of it keep their plan.
 
     Raises:
-        Refused: `unknown_generator`.
+        Refused: `unknown_generator`, `built_in`.
     """
+    if generator_id in built_in():
+        raise Refused("that generator ships with the release and stays", code="built_in")
     if not get_database(settings).write(lambda c: generators.remove(c, settings.owner, generator_id)):
         raise _no_generator(generator_id)
 
@@ -264,4 +290,10 @@ def _generator(row: Row[Any]) -> dict[str, Json]:
         "isPublic": row.is_public,
         "version": row.version,
         "createdAt": row.created_at,
+        "builtIn": False,
     }
+
+
+def _built_in(id_: str, one: Generator) -> dict[str, Json]:
+    about = {"id": id_, "isPublic": True, "version": 1, "createdAt": 0, "builtIn": True}
+    return one.to_json() | about

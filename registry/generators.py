@@ -7,6 +7,9 @@ read again.
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 from urllib.parse import urlsplit
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:  # whoever only writes a generator need not load what plans ar
 
 InputType = Literal["text", "longtext", "number", "boolean", "choice", "url"]
 
+#: The folder of the generators that ship, one a file whose name is the id.
+SHIPPED: Final = Path(__file__).with_suffix("")
 MAX_STEPS: Final = 12
 MAX_INPUTS: Final = 12
 #: Characters a value may have, by type.
@@ -83,6 +88,13 @@ class Unusable(Exception):
     def __init__(self, faults: list[Fault]) -> None:
         super().__init__("; ".join(map(str, faults)))
         self.faults = faults
+
+
+@lru_cache(maxsize=1)
+def built_in() -> Mapping[str, Generator]:
+    """The generators that ship, by id; everybody can run them, and nobody changes or deletes them."""
+    found = {path.stem: path.read_text(encoding="utf-8") for path in SHIPPED.glob("*.json")}
+    return MappingProxyType({id_: Generator.model_validate_json(text) for id_, text in sorted(found.items())})
 
 
 def faults(generator: Generator, catalogued: frozenset[str]) -> list[Fault]:
@@ -206,6 +218,7 @@ __all__ = [
     "GeneratorInput",
     "GeneratorStep",
     "Unusable",
+    "built_in",
     "faults",
     "plan",
     "unused",

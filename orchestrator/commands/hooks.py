@@ -37,8 +37,13 @@ def add(
     projects: Annotated[
         bool, typer.Option("--projects", help="Each delivery starts a project, planned from TEXT and what arrived.")
     ] = False,
+    generator: Annotated[
+        str | None, typer.Option(metavar="ID", help="Each delivery runs this generator, filled from its `inputs`.")
+    ] = None,
 ) -> None:
     """Make a webhook; its secret is printed now and never again."""
+    if projects and generator is not None:
+        raise WrongUse("--projects and --generator say two things: a delivery is planned, or has its plan already")
     if mode not in ("ask", "auto", "dont_ask", "bypass"):
         raise WrongUse(f"{mode!r} is no mode of a webhook: use ask, auto, dont_ask or bypass")
     from orchestrator.settings import get_settings
@@ -48,11 +53,17 @@ def add(
     settings = get_settings()
     database.prepare(settings)
     port = _port()
+    if generator is not None:
+        from orchestrator import saved
+
+        generator = str(saved.generator(settings, generator)["id"])
     try:
         made = port.save(Hand(_person()), Hooked(name=name, detail=detail, agent_id=agent))
     except SkillError as error:
         raise Refused(error.message, code=error.code) from None
     action: dict[str, Json] | None = {"kind": "brief"} if projects else None
+    if generator is not None:
+        action = {"kind": "generator", "generatorId": generator}
     port.set_mode(settings.owner, str(made["id"]), mode, action)
     say_json(made | {"mode": mode, "secret": port.reveal(settings.owner, str(made["id"]))})
 

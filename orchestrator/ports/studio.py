@@ -12,7 +12,7 @@ from orchestrator.store import agents, generators
 from orchestrator.store.database import Database
 from registry.agents import AgentDefinition
 from registry.errors import Detail, SkillError
-from registry.generators import Generator, faults
+from registry.generators import Generator, built_in, faults
 from registry.ids import new_id
 from registry.skills.context import Caller
 from registry.skills.registry import SkillRegistry
@@ -80,7 +80,8 @@ def _generator(connection: Connection, caller: Caller, generator: Generator) -> 
     if mine := generators.of_call(connection, key):
         return mine
     name_key = comparable_name(generator.name)
-    if generators.by_name(connection, caller.owner_id, name_key) is not None:
+    shipped = name_key in {comparable_name(one.name) for one in built_in().values()}
+    if shipped or generators.by_name(connection, caller.owner_id, name_key) is not None:
         raise _taken("generator", generator.name)
     if generators.count(connection, caller.owner_id) >= MAX_SAVED:
         raise SkillError("quota", f"{MAX_SAVED} generators are saved already; delete one first")

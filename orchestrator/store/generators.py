@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, literal, select, t
 
 from orchestrator.store.database import now_ms
 from orchestrator.store.kept import generators
-from registry.generators import Generator
+from registry.generators import Generator, built_in
 
 
 def of_call(connection: Connection, call_key: str | None) -> str | None:
@@ -35,9 +35,9 @@ def page(connection: Connection, owner_id: str, limit: int, after: tuple[int, st
     return list(connection.execute(query.order_by(generators.c.created_at, generators.c.id).limit(limit)))
 
 
-def row(connection: Connection, owner_id: str, generator_id: str) -> Row[Any]:
+def row(connection: Connection, owner_id: str, generator_id: str) -> Row[Any] | None:
     mine = select(generators).where(generators.c.owner_id == owner_id, generators.c.id == generator_id)
-    return connection.execute(mine).one()
+    return connection.execute(mine).one_or_none()
 
 
 def remove(connection: Connection, owner_id: str, generator_id: str) -> bool:
@@ -51,11 +51,11 @@ def create(connection: Connection, row: Mapping[str, Any]) -> None:
 
 
 def get(connection: Connection, owner_id: str, generator_id: str) -> Generator | None:
-    """A generator of an owner; another's is as if it were not there."""
+    """A generator of an owner, or one that ships; another's is as if it were not there."""
     query = select(generators).where(generators.c.owner_id == owner_id, generators.c.id == generator_id)
     row = connection.execute(query).one_or_none()
     if row is None:
-        return None
+        return built_in().get(generator_id)
     return Generator.model_validate(
         {"name": row.name, "description": row.description, "inputs": row.inputs, "steps": row.steps}
     )

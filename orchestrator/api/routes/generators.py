@@ -30,11 +30,14 @@ class GeneratorView(Out):
     steps: list[dict[str, Json]]
     version: int
     created_at: int
+    built_in: bool = Field(description="It ships with the release: everybody can run it, and nobody delete it.")
+    warnings: list[str] | None = Field(None, description="What its writer should look at; told once, when it is saved.")
 
 
 class GeneratorPage(Out):
     items: list[GeneratorView]
     next: str | None
+    built_in: list[GeneratorView] = Field(description="Those that ship; with the first page.")
 
 
 class Filling(Model):
@@ -45,7 +48,12 @@ class Filling(Model):
 @router.get("/generators", response_model=GeneratorPage, summary="Your generators, the eldest first")
 def list_generators(asking: Reading, limit: Limit = 50, cursor: Cursor = None) -> Reply:
     found = saved.generator_list(asking.settings, limit=limit, after=place_of(cursor, int, str))
-    return Reply(page_of(found, limit))
+    return Reply(page_of(found, limit) | {"builtIn": saved.generators_built_in() if cursor is None else []})
+
+
+@router.get("/generators/{generator_id}", response_model=GeneratorView, summary="One generator")
+def show_generator(asking: Reading, generator_id: GeneratorId) -> Reply:
+    return Reply(saved.generator(asking.settings, generator_id))
 
 
 @router.post(
@@ -76,7 +84,9 @@ def run_generator(
     return Reply(made.to_json() | {"created": made.created}, 201 if made.created else 200)
 
 
-@router.delete("/generators/{generator_id}", status_code=204, summary="Delete a generator")
+@router.delete(
+    "/generators/{generator_id}", status_code=204, summary="Delete a generator of yours", responses=problems(409)
+)
 def remove_generator(asking: Writing, generator_id: GeneratorId) -> Empty:
     """Projects made of it keep their plan."""
     saved.remove_generator(asking.settings, generator_id)

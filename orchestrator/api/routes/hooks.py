@@ -8,6 +8,7 @@ from fastapi import Response as Empty
 from pydantic import Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
+from orchestrator import saved
 from orchestrator.api.auth import Asking, Connecting, Reading
 from orchestrator.api.models import Out
 from orchestrator.api.parts import router as make_router
@@ -67,6 +68,9 @@ class NewHook(Model):
     agent_id: Annotated[str, StringConstraints(min_length=1, max_length=120)]
     detail: Words = ""
     mode: Literal["ask", "auto", "dont_ask", "bypass"] = "ask"
+    generator_id: str | None = Field(
+        None, min_length=1, max_length=100, description="Each delivery runs this generator with its `inputs`."
+    )
 
 
 class HookChange(Model):
@@ -97,10 +101,13 @@ def list_hooks(asking: Reading) -> Reply:
 
 @router.post("/hooks", status_code=201, response_model=HookView, summary="Make a webhook; its secret is shown once")
 def make_hook(asking: Connecting, body: NewHook) -> Reply:
+    action: dict[str, Json] | None = None
+    if body.generator_id is not None:
+        action = {"kind": "generator", "generatorId": saved.generator(asking.settings, body.generator_id)["id"]}
     port = _port(asking)
     hooked = Hooked(name=body.name, detail=body.detail, agent_id=body.agent_id)
     made = port.save(Hand(_person(asking)), hooked)
-    port.set_mode(asking.owner, str(made["id"]), body.mode, None)
+    port.set_mode(asking.owner, str(made["id"]), body.mode, action)
     return Reply(made | {"secret": port.reveal(asking.owner, str(made["id"]))}, 201)
 
 
