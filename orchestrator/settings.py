@@ -150,6 +150,16 @@ class Model(Section):
     """Model name as the API knows it."""
     base_url: str | None = None
     """An OpenAI-compatible base URL; none: `model_base_url`."""
+    key: SecretStr | None = None
+    """Key of its API; none: `key_env`, else `model_api_key`."""
+    key_env: str | None = Field(None, pattern=r"[A-Za-z_][A-Za-z0-9_]*")
+    """Environment variable of the workers that holds its key."""
+    requests_per_minute: int | None = Field(None, ge=1)
+    """Calls all workers together make a minute; none: as many as there are."""
+    tokens_per_minute: int | None = Field(None, ge=1)
+    """Tokens all workers together send and get a minute; none: as many as there are."""
+    stream: bool = True
+    """Whether answers come word by word while somebody watches; a model that refuses is asked without it by itself."""
     max_tokens: int = Field(4_096, ge=1)
     """Tokens one answer may have."""
     context_tokens: int | None = Field(None, ge=1)
@@ -163,6 +173,18 @@ class Model(Section):
     @classmethod
     def _base_url(cls, url: str | None) -> str | None:
         return _web_address(url)
+
+    @property
+    def own_key(self) -> str | None:
+        """The key that is its own, given or found in the environment; None: there is none."""
+        if self.key is not None:
+            return self.key.get_secret_value()
+        return os.environ.get(self.key_env) or None if self.key_env else None
+
+    @property
+    def reachable(self) -> bool:
+        """Whether it can be called without what the settings say for all models."""
+        return bool(self.base_url or self.own_key)
 
 
 class Settings(BaseSettings):
@@ -237,6 +259,9 @@ class Settings(BaseSettings):
     """OpenAI-compatible base URL; none: the SDK's default."""
     models: dict[Tier, Model] = Field(default_factory=dict)
     """Model of each tier: `OFFICINA_MODELS__STANDARD__NAME=...`."""
+    more_models: tuple[Model, ...] = ()
+    """Models of no tier that definitions may name, most often as a fallback, as a JSON list:
+    `[{"name": "...", "base_url": "...", "key_env": "..."}]`."""
     model_timeout_s: float = Field(120, gt=0)
     """Seconds one model call may take."""
     stand_in: bool = False
@@ -311,6 +336,9 @@ class Settings(BaseSettings):
         """Secrets of the environment are taken out of everything this process shows, from here on."""
         for secret in _secrets(self):
             masking.remember(secret)
+        for model in (*self.models.values(), *self.more_models):
+            if model.own_key:
+                masking.remember(model.own_key)
 
     @property
     def database(self) -> str:
@@ -347,7 +375,7 @@ class Settings(BaseSettings):
     def has_model(self) -> bool:
         """Whether a real model can be called."""
         reachable = self.model_api_key is not None or self.model_base_url is not None
-        return bool(self.models) and (reachable or any(model.base_url for model in self.models.values()))
+        return bool(self.models) and (reachable or any(model.reachable for model in self.models.values()))
 
 
 def _secrets(group: BaseModel) -> Iterator[str]:

@@ -12,11 +12,13 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
 from orchestrator.settings import Model, Settings
+from registry import masking
 from tests.stub_model import StubModel
 from workers.models import client as client_module
 from workers.models import pools
 from workers.models.client import OpenAIClient
 from workers.models.model import ModelFault, Request, Tool
+from workers.models.turns import turns_at
 
 KEY = "sk-canary-1234567890"
 TOOLS = [
@@ -41,6 +43,7 @@ def server(running_server):
 def short_waits(monkeypatch):
     monkeypatch.setattr(client_module, "FIRST_WAIT_S", 0.01)
     monkeypatch.setattr(pools, "_pools", pools._Pools())
+    turns_at.cache_clear()
 
 
 def settings(server, *, fast=None, key=KEY, **more):
@@ -442,3 +445,70 @@ def test_a_structured_answer_is_asked_for_in_words_and_as_an_object_where_no_too
     assert received[0]["messages"][0]["content"].startswith("Be brief.")
     assert '"properties":{"a"' in received[0]["messages"][0]["content"]
     assert "JSON Schema" in received[1]["messages"][0]["content"]
+
+
+def test_every_model_is_asked_with_its_own_key(server, monkeypatch):
+    monkeypatch.setenv("SPARE_PROVIDER_KEY", "sk-spare-1234567890")
+    answers(server, refusal(400), said())
+    spare = {"name": "spare", "base_url": server.url_for("/v1"), "key_env": "SPARE_PROVIDER_KEY"}
+    found = Settings(
+        _env_file=None,
+        models={"standard": Model(name="main-model", key="sk-main-1234567890")},
+        more_models=[spare],
+        model_base_url=server.url_for("/v1"),
+        model_api_key=KEY,
+    )
+    assert ask(found, fallback=("spare",)).model == "spare"
+    sent = [request.headers["Authorization"] for request, _ in server.log]
+    assert sent == ["Bearer sk-main-1234567890", "Bearer sk-spare-1234567890"]
+    assert "sk-spare" not in str(masking.mask({"text": "sk-spare-1234567890"}))
+
+
+def test_a_key_that_the_environment_lacks_is_named_and_no_other_is_sent(server):
+    received = answers(server, said())
+    found = fault(settings(server, key_env="NOWHERE_TO_BE_FOUND"))
+    assert (found.code, received) == ("model_unresolved", [])
+    assert "NOWHERE_TO_BE_FOUND" in found.message
+
+
+def test_a_call_beyond_the_limit_of_its_model_is_not_sent(server):
+    received = answers(server, said())
+    found = settings(server, requests_per_minute=1)
+    ask(found)
+    held = fault(found)
+    assert (held.held, held.passing, len(received)) == (True, True, 1)
+    assert 3 < held.retry_after <= 61
+
+
+def test_a_call_whose_turn_comes_in_moments_waits_for_it(server):
+    received = answers(server, said())
+    found = settings(server, requests_per_minute=60)
+    turns = turns_at(None)
+    waits = iter([0.02, 0])
+    turns.take = lambda *_: next(waits)
+    ask(found)
+    assert len(received) == 1
+
+
+def test_the_next_model_answers_where_the_first_has_no_turn_left(server):
+    answers(server, said())
+    found = settings(server, requests_per_minute=1, fast=server.url_for("/v1"))
+    assert ask(found, fallback=("fast",)).model == "main-model"
+    assert ask(found, fallback=("fast",)).model == "spare-model"
+
+
+def test_no_call_follows_one_that_was_told_to_wait(server):
+    received = answers(server, refusal(429, Retry_After="45"))
+    found = settings(server)
+    fault(found)
+    again = fault(found)
+    assert (again.held, len(received)) == (True, 1)
+    assert again.retry_after > 40
+
+
+def test_an_answer_that_took_the_last_of_a_minute_holds_the_next_call(server):
+    headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "30s"}
+    received = answers(server, Response(json.dumps(said()), headers=headers, content_type="application/json"))
+    found = settings(server)
+    ask(found)
+    assert (fault(found).held, len(received)) == (True, 1)

@@ -1,6 +1,7 @@
 """What skills ask of models inside of a run: with its hooks, money and trace, and without using up a turn."""
 
 import itertools
+from dataclasses import replace
 
 from registry.base import Json
 from registry.errors import SkillError
@@ -32,7 +33,7 @@ class RunModel:
         client = self._session.services.model(self._session.record)
         try:
             money.hold(self._session, key, client.worst_micro(request))
-            reply = client.generate(request)
+            reply = client.generate(replace(request, lane=self._session.record.project_id or ""))
         except ModelFault as fault:
             money.let_go(self._session, key)
             return asking.unanswered(fault, question)

@@ -1,5 +1,7 @@
 """One model call of a run, whoever makes it: its money reserved before, its tokens counted after, told in the trace."""
 
+from dataclasses import replace
+
 from orchestrator import crashpoints
 from orchestrator.records import Park
 from registry.base import Json
@@ -41,6 +43,7 @@ def ask(session: Session, request: Request, *, aside: str | None = None) -> Repl
     if park is not None:
         raise Held(park)
     crashpoints.reached("asking")
+    request = replace(request, ticket=session.record.id, lane=session.record.project_id or "")
     with session.within(session.services.model_timeout_s):
         reply = client.generate(request)
     crashpoints.reached("heard")

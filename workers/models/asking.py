@@ -9,10 +9,9 @@ from registry.errors import SkillError
 from registry.skills.context import Caller
 from registry.skills.ports import Ask, Said
 from workers.models.choose import client_for
+from workers.models.faults import TOO_MANY
 from workers.models.model import ModelFault, Reply, Request, Situation
 
-#: What the API calls too many requests.
-TOO_MANY = 429
 _REPAIR = "That does not fit: {fault}. Answer again with the whole JSON object and nothing else."
 
 
@@ -84,7 +83,7 @@ def unanswered(fault: ModelFault, question: Ask) -> Said | None:
         return None
     if question.cancelled():
         raise SkillError("cancelled", fault.message) from None
-    if fault.status == TOO_MANY and fault.passing:
+    if fault.held or (fault.status == TOO_MANY and fault.passing):
         raise SkillError("rate_limited", fault.message, retryable=True) from None
     if fault.late:
         raise SkillError("timeout", fault.message, retryable=True) from None

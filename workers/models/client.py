@@ -4,25 +4,30 @@ A call has one deadline for everything: quick retries, fallbacks, waiting. The S
 pass quickly is a fault that says so, and the engine parks the run on a row instead of holding a slot.
 """
 
+import math
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from orchestrator.settings import Settings
 from registry.base import Json
+from registry.ids import new_id
 from registry.skills.context import Deadline
-from workers.models import answers, faults, payload, pools, prices, tiers
+from workers.models import answers, faults, headers, payload, pools, prices, tiers, tokens
 from workers.models.model import ModelFault, Reply, Request
 from workers.models.tiers import Endpoint
+from workers.models.turns import turns_at
 
 if TYPE_CHECKING:
     import openai
 
 QUICK_RETRIES = 2
 #: Seconds of the first wait before a quick retry (doubled each time), and the longest wait that counts as quick.
-FIRST_WAIT_S, QUICK_WAIT_S = 0.5, 10.0
+FIRST_WAIT_S, QUICK_WAIT_S = 0.5, 5.0
+#: Seconds a call waits for its turn in the slot of its run; a longer wait is the row's.
+TURN_WAIT_S = 3.0
 #: Optional fields one call may leave out, one refusal each.
 MAX_REFUSED_FIELDS = 4
 LOOK_S = 0.1
@@ -35,7 +40,7 @@ class OpenAIClient:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._key = settings.model_api_key.get_secret_value() if settings.model_api_key else None
+        self._turns = turns_at(settings.redis)
 
     def generate(self, request: Request) -> Reply:
         """One answer of the first model that gives one; see `ModelClient`."""
@@ -76,7 +81,7 @@ class OpenAIClient:
             try:
                 return self._accepted(endpoint, request, deadline)
             except ModelFault as fault:
-                if not fault.passing:
+                if not fault.passing or fault.held:
                     raise
                 pause = (wait if fault.retry_after is None else fault.retry_after) + random.uniform(0, wait / 2)
                 if pause > min(QUICK_WAIT_S, deadline.left):
@@ -105,28 +110,56 @@ class OpenAIClient:
 
         from workers.models import wire
 
+        counted = self._turn(endpoint, request, deadline)
         begun = time.monotonic()
         watch = wire.Watch(begun + deadline.left, request.cancelled)
         try:
             with wire.watched(watch):
-                create = pools.client(endpoint.base_url, self._key).chat.completions.with_raw_response.create
-                content = create(**body, timeout=wire.timeout(watch)).http_response.content
+                create = pools.client(endpoint.base_url, endpoint.key).chat.completions.with_raw_response.create
+                answered = create(**body, timeout=wire.timeout(watch)).http_response
             elapsed = int((time.monotonic() - begun) * 1000)
-            return answers.read(content, endpoint, request, duration_ms=elapsed)
-        except openai.APIStatusError:
+            self._heed(endpoint, answered.headers)
+            reply = answers.read(answered.content, endpoint, request, duration_ms=elapsed)
+            self._turns.took(endpoint, reply.usage.total - counted)
+            return reply
+        except openai.APIStatusError as error:
+            if error.status_code == faults.TOO_MANY:
+                self._heed(endpoint, error.response.headers, refused=True)
             raise
         except openai.OpenAIError as error:
             raise self._fault(error, endpoint) from None
         except wire.HungUp:
             raise _stopped() from None
         except (answers.BrokenAnswer, wire.TooLong) as error:
-            words = faults.masked(str(error), self._key) or "it is too long"
+            words = faults.masked(str(error), endpoint.key) or "it is too long"
             raise ModelFault(f"{_named(endpoint)} sent no usable answer: {words}", passing=True) from None
         except UnicodeError:
-            raise ModelFault(f"{_named(endpoint)}: the key is no ASCII text; check OFFICINA_MODEL_API_KEY") from None
+            raise ModelFault(f"{_named(endpoint)}: the key is no ASCII text; check the setting it comes from") from None
 
     def _fault(self, error: "openai.OpenAIError", endpoint: Endpoint) -> ModelFault:
-        return faults.classify(error, endpoint.name, pools.address(endpoint.base_url), self._key)
+        return faults.classify(error, endpoint.name, pools.address(endpoint.base_url), endpoint.key)
+
+    def _turn(self, endpoint: Endpoint, request: Request, deadline: Deadline) -> int:
+        """Waits for the call's turn, if that takes no more than moments; gives the tokens that were counted.
+
+        Raises:
+            ModelFault: `held`, with the seconds until the turn should come.
+        """
+        size = tokens.of_request(request) if endpoint.tokens_per_minute else 0
+        ticket = request.ticket or new_id()
+        until = time.monotonic() + min(TURN_WAIT_S, deadline.left)
+        while (wait := self._turns.take(endpoint, ticket, request.lane, size)) > 0:
+            if time.monotonic() + wait > until:
+                words = f"{_named(endpoint)} takes no more calls just now; the next turn is in {math.ceil(wait)} s"
+                raise ModelFault(words, passing=True, retry_after=wait, held=True)
+            _sleep(wait, request.cancelled)
+        return size
+
+    def _heed(self, endpoint: Endpoint, said: Mapping[str, str], *, refused: bool = False) -> None:
+        """Keeps every worker from calling where the other side says that it is too early."""
+        wait = headers.wait_of(said, refused=refused)
+        if wait:
+            self._turns.hold(endpoint, wait)
 
 
 def _refused_field(error: "openai.APIStatusError", body: dict[str, Json]) -> str | None:

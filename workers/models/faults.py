@@ -4,12 +4,11 @@ Errors of the SDK do not pickle and can carry the request with its key; nothing 
 """
 
 import re
-import time
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from registry.base import Json
 from registry.jsontext import compact
+from workers.models.headers import wait_of
 from workers.models.model import ModelFault
 from workers.models.scrub import scrub
 
@@ -22,11 +21,13 @@ MAX_QUOTE = 300
 MIN_KEY = 6
 #: Answers that may be different a moment later; 5xx are too.
 PASSING = frozenset({408, 409, 425, 429})
+#: What the API calls too many requests.
+TOO_MANY = 429
 #: A 429 that no waiting heals.
 OUT_OF_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 ADVICE = {
     400: "the request was refused",
-    401: "the key is not accepted; check OFFICINA_MODEL_API_KEY",
+    401: "the key is not accepted; check OFFICINA_MODEL_API_KEY, or the key of the model's own settings",
     402: "the account has no credit left",
     403: "the key may not use this model; check its rights with the provider",
     404: "no such model or address; check the model's name and the base URL in OFFICINA_MODELS__... settings",
@@ -76,7 +77,7 @@ def _status(error: "openai.APIStatusError", model: str, address: str, key: str |
     )
     said = masked(words(error.body), key)
     message = f"model {model!r} at {address} answered {status}: {advice}" + (f" ({said})" if said else "")
-    wait = retry_after(dict(error.response.headers)) if passing else None
+    wait = wait_of(error.response.headers, refused=status == TOO_MANY) if passing else None
     return ModelFault(message, passing=passing, retry_after=wait, status=status)
 
 
@@ -87,22 +88,6 @@ def words(body: Json) -> str:
     if isinstance(body, str):
         return "" if "<html" in body[:500].lower() else body.strip()
     return compact(body) if body else ""
-
-
-def retry_after(headers: dict[str, str]) -> float | None:
-    """Seconds the other side asks to wait, from `retry-after-ms` or `Retry-After` (seconds or a date)."""
-    named = {name.lower(): value.strip() for name, value in headers.items()}
-    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        try:
-            seconds = float(named[name]) / unit
-        except (KeyError, ValueError):
-            continue
-        return seconds if 0 <= seconds <= 86_400 else None
-    try:
-        until = parsedate_to_datetime(named["retry-after"]).timestamp()
-    except (KeyError, ValueError, TypeError, OverflowError):
-        return None
-    return min(max(0.0, until - time.time()), 86_400.0)
 
 
 def joined(faults: list[ModelFault]) -> ModelFault:
@@ -117,4 +102,5 @@ def joined(faults: list[ModelFault]) -> ModelFault:
         retry_after=min(known) if waits and len(known) == len(waits) else None,
         status=faults[-1].status,
         late=faults[-1].late,
+        held=all(fault.held for fault in faults),
     )

@@ -76,6 +76,10 @@ class Request:
     timeout_s: float = 120
     cancelled: Callable[[], bool] = field(default=lambda: False)
     situation: Situation = field(default_factory=Situation)
+    #: Whose call it is where calls have to wait for their turn: the run, which keeps its place from one look to the
+    #: next, and its project, between which turns go round.
+    ticket: str = ""
+    lane: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ class ModelFault(OfficinaError):
 
     `passing`: trying the same again later may help (429, 5xx, connection); `retry_after` in seconds when the other side
     said so. Otherwise the request itself was refused. `status`: what the other side answered with; `late`: nothing in
-    time.
+    time; `held`: nothing was sent, the model's turns of this minute are taken.
     """
 
     code = "model_failed"
@@ -146,12 +150,14 @@ class ModelFault(OfficinaError):
         retry_after: float | None = None,
         status: int | None = None,
         late: bool = False,
+        held: bool = False,
     ) -> None:
         super().__init__(message, code=code)
         self.passing = passing
         self.retry_after = retry_after
         self.status = status
         self.late = late
+        self.held = held
 
 
 class ModelClient(Protocol):

@@ -4,7 +4,7 @@ Settings name one model per tier. A definition names a tier, or one of those mod
 an address. A tier nobody configured is played by its neighbour, so that one model is enough to run everything.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from urllib.parse import urlsplit
 
@@ -38,6 +38,12 @@ class Endpoint:
     output_price: Decimal | None = None
     #: Tokens of its context; None: unknown.
     context_tokens: int | None = None
+    #: None: this server wants none.
+    key: str | None = field(default=None, repr=False)
+    #: What all workers together may ask of it a minute; None: nothing is counted.
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    streams: bool = True
 
 
 def resolve(settings: Settings, tier: str, model: str | None = None, fallback: tuple[str, ...] = ()) -> list[Endpoint]:
@@ -52,7 +58,7 @@ def resolve(settings: Settings, tier: str, model: str | None = None, fallback: t
         raise ModelFault(_unknown(settings, model), code="model_unresolved")
     wanted = [model, *fallback, tier] if model is not None else [tier, *fallback]
     found = [_endpoint(settings, chosen) for ref in wanted if (chosen := _find(settings, ref)) is not None]
-    usable = [endpoint for endpoint in dict.fromkeys(found) if settings.model_api_key or endpoint.base_url]
+    usable = [endpoint for endpoint in dict.fromkeys(found) if endpoint.key or endpoint.base_url]
     if not usable:
         raise ModelFault(UNRESOLVED, code="model_unresolved")
     return usable
@@ -66,7 +72,7 @@ def knows(settings: Settings, ref: str) -> bool:
 def _find(settings: Settings, ref: str | None) -> Model | None:
     if ref in NEIGHBOURS:
         return next((model for tier, model in _by_nearness(settings, ref)), None)
-    return next((model for model in settings.models.values() if model.name == ref), None)
+    return next((model for model in (*settings.models.values(), *settings.more_models) if model.name == ref), None)
 
 
 def _by_nearness(settings: Settings, tier: str) -> list[tuple[str, Model]]:
@@ -80,6 +86,12 @@ def _endpoint(settings: Settings, model: Model) -> Endpoint:
         # Not quoted: an address may hold a password.
         words = f"the base URL of model {model.name!r} is no http or https address; check OFFICINA_MODEL_BASE_URL"
         raise ModelFault(words, code="model_unresolved")
+    key = model.own_key
+    if key is None and model.key_env:
+        words = f"model {model.name!r} wants the key in {model.key_env}, and the environment of this process has none"
+        raise ModelFault(words, code="model_unresolved")
+    if key is None and settings.model_api_key is not None:
+        key = settings.model_api_key.get_secret_value()
     return Endpoint(
         name=model.name,
         base_url=base_url,
@@ -87,6 +99,10 @@ def _endpoint(settings: Settings, model: Model) -> Endpoint:
         input_price=model.input_price,
         output_price=model.output_price,
         context_tokens=model.context_tokens,
+        key=key,
+        requests_per_minute=model.requests_per_minute,
+        tokens_per_minute=model.tokens_per_minute,
+        streams=model.stream,
     )
 
 
@@ -99,5 +115,5 @@ def _is_address(url: str) -> bool:
 
 
 def _unknown(settings: Settings, ref: str) -> str:
-    names = ", ".join(sorted({model.name for model in settings.models.values()}))
+    names = ", ".join(sorted({model.name for model in (*settings.models.values(), *settings.more_models)}))
     return f"the settings have no model {ref!r}; they have {names}, and the tiers fast, standard and deep"

@@ -5,7 +5,8 @@ from email.utils import formatdate
 
 import pytest
 
-from workers.models.faults import joined, masked, retry_after, words
+from workers.models.faults import joined, masked, words
+from workers.models.headers import retry_after
 from workers.models.model import ModelFault
 
 

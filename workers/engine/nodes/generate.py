@@ -241,6 +241,9 @@ def _unfenced(text: str) -> str:
 
 def _failed(session: Session, fault: ModelFault) -> Parked:
     """A fault that may pass parks the run on a back-off; it holds no worker meanwhile."""
+    if fault.held and fault.retry_after is not None:  # it waits for its turn, and nothing has gone wrong
+        wait = max(1_000, round(fault.retry_after * 1000))
+        return Parked(Park("waiting", "backoff", due_in_ms=wait, reason=fault.message))
     if not fault.passing or session.backoffs >= len(BACKOFFS_MS):
         raise RunFailure(fault.code, fault.message)
     wait = BACKOFFS_MS[session.backoffs]
