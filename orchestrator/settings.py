@@ -10,7 +10,8 @@ from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from types import UnionType
+from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
@@ -404,11 +405,14 @@ def _leaves(value: Any) -> Iterator[Any]:
 def variables(group: type[BaseModel] = Settings, prefix: str = "OFFICINA_") -> Iterator[str]:
     """Every environment name that sets something."""
     for name, field in group.model_fields.items():
-        variable, kind = prefix + name.upper(), field.annotation
+        variable = prefix + name.upper()
         yield variable
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from variables(kind, f"{variable}__")
-        elif name == "models":
+        # A group that may be left out is a union with None.
+        kinds = get_args(field.annotation) if get_origin(field.annotation) is UnionType else (field.annotation,)
+        for kind in kinds:
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from variables(kind, f"{variable}__")
+        if name == "models":
             for tier in get_args(Tier):
                 yield f"{variable}__{tier.upper()}"
                 yield from variables(Model, f"{variable}__{tier.upper()}__")

@@ -65,29 +65,18 @@ def secrecy(settings: Settings) -> list[Finding]:
 
 def database(settings: Settings) -> list[Finding]:
     """Connects and compares the schema with this release."""
-    from orchestrator.store.database import get_database
+    from orchestrator.store.database import get_database, revisions
 
     known = get_database(settings)
     name, shown = known.url.database, known.url.render_as_string(hide_password=True)
     if known.sqlite and name and not Path(name).exists():
         remedy = "`officina up` or `officina submit` makes it"
         return [Finding("database", "absent", f"{shown} is not there yet", remedy)]
-    there, wanted = _revisions(known)
+    there, wanted = revisions(known)
     if there != wanted:
         words = f"{shown} has schema {there or 'none'}, this release has {wanted}"
         return [Finding("database", "broken", words, "run `officina db upgrade`")]
     return [Finding("database", "ok", f"{shown}, schema {there}")]
-
-
-def _revisions(known: Any) -> tuple[str | None, str | None]:
-    from alembic.migration import MigrationContext
-    from alembic.script import ScriptDirectory
-
-    from orchestrator.store import database as home
-
-    scripts = ScriptDirectory(str(Path(home.__file__).parent / "migrations"))
-    with known.read() as connection:
-        return MigrationContext.configure(connection).get_current_revision(), scripts.get_current_head()
 
 
 def broker(settings: Settings) -> list[Finding]:

@@ -339,6 +339,16 @@ def upgrade(settings: Settings) -> None:
     database.write(run)
 
 
+def revisions(database: Database) -> tuple[str | None, str | None]:
+    """The schema a database has, and the one this release works with."""
+    from alembic.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    scripts = ScriptDirectory(str(Path(__file__).parent / "migrations"))
+    with database.read() as connection:
+        return MigrationContext.configure(connection).get_current_revision(), scripts.get_current_head()
+
+
 def prepare(settings: Settings) -> None:
     """Makes an SQLite database that is not there yet; a database with tables in it is upgraded by its operator."""
     if is_new(get_database(settings)):

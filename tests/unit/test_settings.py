@@ -68,3 +68,9 @@ def test_names_that_set_nothing_are_told() -> None:
 def test_every_setting_that_doctor_shows_is_a_known_name() -> None:
     shown = set(dict(_settings(Settings(_env_file=None, models={"deep": Model(name="m")}))))
     assert shown - set(variables()) == set()
+
+
+def test_settings_of_a_group_that_may_be_left_out_are_known() -> None:
+    set_by_hand = {"OFFICINA_IMAGES__NAME": "x", "OFFICINA_EMBEDDINGS__KEY": "x", "OFFICINA_IMAGES__NAMED": "x"}
+
+    assert unknown_variables(set_by_hand) == ["OFFICINA_IMAGES__NAMED"]
