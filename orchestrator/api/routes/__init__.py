@@ -7,6 +7,7 @@ from fastapi import APIRouter
 
 MODULES: Final = (
     "health",
+    "metrics",
     "keys",
     "projects",
     "events",

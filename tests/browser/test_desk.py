@@ -1,0 +1,290 @@
+"""The desk in a real browser, over a real API, Redis and worker."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orchestrator.settings import Settings
+from orchestrator.store.database import get_database
+from orchestrator.store.tables import events
+from tests.browser.conftest import Open
+from tests.projects import Watched, start, task
+from tests.rows import BEGAN, Project
+from tests.studio import ApiProcess
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+FAR = 4_000_000_000_000
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><b>bold</b> \u202egnp.exe\u202c \x1b[31m \u200b{{ 7*7 }}"
+
+
+def axe(page: "Page") -> list[str]:
+    """What keeps somebody from using this page, by the rules of axe."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    # Its script is put in by the debugger's door, which the page's policy does not guard.
+    found = Axe().run(page).response["violations"]
+    return [f"{page.url} {one['id']}: {[node['target'] for node in one['nodes']][:3]}" for one in found]
+
+
+def test_a_project_is_watched_approved_and_read(
+    open_desk: Open, studio_settings: Settings, worker_process: Any, tmp_path: Path
+) -> None:
+    worker_process(studio_settings).ready()
+    page = open_desk()
+    page.get_by_text("No project yet").wait_for()
+    code = {"language": "python", "code": "print(6 * 7)"}
+    write = {"name": "files.write", "args": {"path": "answer.md", "content": "# Forty-two\n\nIt *is*."}}
+    turns = {
+        "ask": [{"calls": [{"name": "code.execute", "args": code}]}, {"say": "{{ results[0].output.stdout }}"}],
+        "write": [{"calls": [write]}, {"say": "written"}],
+    }
+    plan = [task("ask", skills=["code.execute"]), task("write", after=["ask"], deliverables=["answer.md"])]
+
+    made = start(tmp_path / "p", studio_settings, plan, {"tasks": turns}, title="The answer")
+
+    page.get_by_role("link", name="The answer").click()  # it came by itself
+    card = page.locator(".task").first
+    page.locator(".task.is-needs_input").wait_for()
+    assert "needs you" in (card.get_attribute("aria-label") or "")
+    assert page.locator(".task").nth(1).get_attribute("class") == "task is-pending"
+    assert "print(6 * 7)" in page.locator("article.card").inner_text()
+
+    page.get_by_role("button", name="Do it").click()
+
+    page.get_by_text("Answered: Do it").wait_for()
+    page.locator(".project-head .state.is-completed").wait_for()
+    assert page.locator(".task.is-completed").count() == 2
+    project = Watched(studio_settings, made.project_id)
+    assert project.signals[0].answered_by == "local"
+    page.get_by_role("link", name="Files").click()
+    page.get_by_role("link", name=re.compile("^answer.md")).click()
+    assert page.locator(".paper em").inner_text() == "is"
+    with page.expect_download() as given:
+        page.get_by_role("button", name="Download").click()
+    assert given.value.suggested_filename == "answer.md"
+
+
+def test_of_two_browsers_that_answer_at_once_one_wins_and_the_other_is_told(
+    open_desk: Open, studio_settings: Settings
+) -> None:
+    project = Project(studio_settings)
+    project.task("a", "needs_input")
+    project.signal("a", expires_at=FAR)
+    first, second = open_desk("/inbox"), open_desk("/inbox")
+    # The second is cut off from what moves, as a page is in the moment before it hears.
+    second.route("**/pulse*", lambda route: route.abort())
+    second.reload()
+    no = second.get_by_role("button", name="No")
+    no.wait_for()
+
+    first.get_by_role("button", name="Do it").click()
+    first.get_by_text("Nothing waits for you").wait_for()
+    no.click()
+
+    told = second.locator(".say.refused")
+    told.wait_for()
+    assert "answered already by local" in told.inner_text()
+    second.get_by_text("Nothing waits for you").wait_for()
+    signal = Watched(studio_settings, project.id).signals[0]
+    assert (signal.status, signal.rejected) == ("answered", False)
+
+
+def test_a_desk_that_lost_its_server_says_so_and_goes_on_with_nothing_missing(
+    open_desk: Open, studio_settings: Settings, api: ApiProcess
+) -> None:
+    project = Project(studio_settings)
+    project.task("a", "running")
+    project.event("run.started", {"attempt": 1}, "a")
+    page = open_desk(f"/projects/{project.id}/trace?show=all")
+    page.locator("#line-1").wait_for()
+
+    api.kill()
+    page.get_by_text("The desk does not answer").wait_for()
+    project.event("think", {"model": "m", "text": "meanwhile"}, "a")
+    api.start()
+
+    page.get_by_text("meanwhile").wait_for()
+    page.locator("#lost").wait_for(state="hidden")
+    project.event("think", {"model": "m", "text": "afterwards"}, "a")
+    page.get_by_text("afterwards").wait_for()
+    assert [one.get_attribute("id") for one in page.locator(".line").all()] == ["line-1", "line-2", "line-3"]
+
+
+def test_whatever_anybody_wrote_is_text(open_desk: Open, studio_settings: Settings) -> None:
+    project = Project(studio_settings, HOSTILE, brief=HOSTILE)
+    project.task("a", "needs_input", title=HOSTILE, agent_name=HOSTILE, instruction=HOSTILE, output=HOSTILE)
+    project.task("b", "failed", after=["a"], title=HOSTILE, error={"code": HOSTILE, "message": HOSTILE})
+    action = {"toolCallId": "c", "skill": HOSTILE, "input": {HOSTILE: HOSTILE, "body": HOSTILE * 4}}
+    options = [{"id": "Do it", "label": "Do it"}, {"id": "No", "label": "No"}]
+    words = {"title": HOSTILE, "reason": HOSTILE, "body": HOSTILE, "agent_name": HOSTILE}
+    project.signal("a", expires_at=FAR, action=action, options=options, **words)
+    project.event("think", {"model": HOSTILE, "text": HOSTILE}, "a")
+    project.event("file.written", {"path": HOSTILE, "bytes": 1}, "a")
+    project.file(HOSTILE)
+    page = open_desk()
+    at = f"/projects/{project.id}"
+
+    for path in (
+        "/",
+        "/inbox",
+        at,
+        f"{at}/runs",
+        f"{at}/timeline",
+        f"{at}/trace?show=all",
+        f"{at}/cost",
+        f"{at}/files",
+        f"{at}/tasks/a",
+        f"{at}/tasks/b",
+    ):
+        page.goto(page.url.split("/", 3)[0] + "//" + page.url.split("/")[2] + path)
+        text = page.locator("main").inner_text()
+        assert "<img src=x" in text, path
+        assert not set(text) & {"\u202e", "\x1b", "\u200b"}, path
+        assert "owned" not in page.title().replace("document.title='owned'", "")
+        assert page.locator("main b, main img[src=x]").count() == 0, path
+    page.locator(".trace summary").first.click()
+    page.locator(".trace pre").first.wait_for()
+    assert "⟦U+202E⟧" in page.locator(".trace pre").first.inner_text()
+
+
+def test_a_trace_of_five_thousand_lines_scrolls_smoothly(open_desk: Open, studio_settings: Settings) -> None:
+    project = Project(studio_settings)
+    project.task("a", "completed")
+    from sqlalchemy import insert
+
+    rows = [
+        {"trace_id": project.id, "seq": seq, "at": BEGAN + seq, "kind": "tool.result", "run_id": project.run_ids["a"]}
+        | {"data": {"name": "files.read", "outcome": "ok", "durationMs": seq, "output": "x" * 200}}
+        for seq in range(1, 5_001)
+    ]
+    get_database(studio_settings).write(lambda connection: connection.execute(insert(events), rows))
+    page = open_desk(f"/projects/{project.id}/trace?show=all")
+
+    deadline = 60
+    while page.locator(".line").count() < 5_000 and deadline:
+        page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+        page.wait_for_timeout(150)
+        deadline -= 1
+    assert page.locator(".line").count() == 5_000
+    worst = page.evaluate(
+        """async () => {
+            const times = [];
+            let last = performance.now();
+            for (let step = 0; step < 60; step++) {
+                window.scrollTo(0, document.body.scrollHeight * (step % 2 ? 1 - step / 60 : step / 60));
+                await new Promise(requestAnimationFrame);
+                times.push(performance.now() - last);
+                last = performance.now();
+            }
+            return times.sort((a, b) => a - b)[Math.floor(times.length * 0.9)];
+        }"""
+    )
+    # A frame is 16 ms; this machine may be busy with other things, a page that lays out 5,000 lines anew takes longer.
+    assert worst < 120
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1600, "light")])
+def test_everybody_can_use_every_page(open_desk: Open, studio_settings: Settings, width: int, scheme: str) -> None:
+    project = Project(studio_settings)
+    for key, status in [("a", "completed"), ("b", "needs_input"), ("c", "running"), ("d", "failed"), ("e", "pending")]:
+        after = ["a"] if key != "a" else []
+        project.task(key, status, after=after, error={"code": "x", "message": "no"} if status == "failed" else None)
+    project.signal("b", expires_at=FAR)
+    form = {
+        "type": "object",
+        "required": ["why"],
+        "properties": {
+            "why": {"type": "string"},
+            "n": {"type": "integer"},
+            "kind": {"enum": ["a", "b"]},
+            "ok": {"type": "boolean"},
+        },
+    }
+    project.signal("b", kind="interrupt", expires_at=FAR, schema=form, options=[], action=None, digest=None)
+    project.event("run.started", {"attempt": 1}, "c")
+    project.file("brief.md")
+    page = open_desk(width=width, scheme=scheme)
+    home, at = page.url.rstrip("/"), f"/projects/{project.id}"
+    faults = []
+
+    for path in (
+        "/",
+        "/inbox",
+        at,
+        f"{at}/runs",
+        f"{at}/timeline",
+        f"{at}/trace",
+        f"{at}/cost",
+        f"{at}/files",
+        f"{at}/tasks/d",
+        "/agents",
+        "/agents/assistant",
+        "/library",
+        "/schedules",
+        "/workers",
+        "/projects/000000",
+    ):
+        page.goto(home + path)
+        faults += axe(page)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        faults += [f"{path} is {wide} wide"] if wide > width else []
+    assert faults == []
+
+
+def test_the_keyboard_is_enough_to_answer(open_desk: Open, studio_settings: Settings) -> None:
+    project = Project(studio_settings)
+    project.task("a", "needs_input")
+    project.signal("a", expires_at=FAR)
+    page = open_desk("/inbox")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent.trim()") == "Do it":
+            break
+    page.keyboard.press("Enter")
+    page.get_by_text("Nothing waits for you").wait_for()
+
+
+def test_a_form_is_made_of_the_schema_and_its_answer_has_the_schemas_types(
+    open_desk: Open, studio_settings: Settings
+) -> None:
+    project = Project(studio_settings)
+    project.task("a", "needs_input")
+    schema = {
+        "type": "object",
+        "required": ["why", "n"],
+        "properties": {
+            "why": {"type": "string", "title": "Why so"},
+            "n": {"type": "integer", "minimum": 3},
+            "ok": {"type": "boolean"},
+            "tags": {"type": "array", "items": {"enum": ["x", "y"]}},
+        },
+    }
+    project.signal("a", kind="interrupt", expires_at=FAR, schema=schema, options=[], action=None, digest=None)
+    page = open_desk("/inbox")
+    page.get_by_label("Why so").fill("because")
+    page.get_by_label("n", exact=True).fill("2")
+    page.get_by_label("Yes").check()
+    page.get_by_label("y", exact=True).check()
+
+    page.get_by_role("button", name="Answer").click()
+    page.get_by_text("does not fit").wait_for()
+    assert page.get_by_label("Why so").input_value() == "because"
+    page.get_by_label("n", exact=True).fill("3")
+    page.get_by_role("button", name="Answer").click()
+
+    page.get_by_text("Nothing waits for you").wait_for()
+    assert Watched(studio_settings, project.id).signals[0].answer == {
+        "why": "because",
+        "n": 3,
+        "ok": True,
+        "tags": ["y"],
+    }
