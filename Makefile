@@ -5,10 +5,10 @@ RUN = $(VENV)/.ready
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test test-crash test-faults quick test-parked bench lint types format pictures skill-pages lock lock-check clean
+.PHONY: help run up test test-crash test-faults quick test-parked bench lint types format pictures desk-pictures skill-pages lock lock-check clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 run: $(RUN) ## Set up, start the stack, run the example to its end (YES=1 answers its one approval)
 	@$(BIN)/officina up --run examples/seattle-weather/project.yaml $(if $(YES),--yes)
@@ -49,6 +49,9 @@ format: $(DEV) ## Put the code in shape
 
 pictures: $(RUN) ## Draw the pictures of docs/graphs.md anew
 	@$(BIN)/python docs/draw.py
+
+desk-pictures: $(DEV) ## Take the pictures of docs/desk.md from real pages (needs chromium)
+	@$(BIN)/python docs/desk_pictures.py
 
 skill-pages: $(RUN) ## Write the reference of the skills and packs (docs/skills, docs/packs.md) anew
 	@$(BIN)/python docs/skill_pages.py

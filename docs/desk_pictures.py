@@ -1,0 +1,128 @@
+"""Takes the pictures of docs/desk.md from real pages: `make desk-pictures`.
+
+A stack of its own in a new home, two of the examples played by the stand-in, and Debian's Chromium.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parent / "examples"
+#: Seconds anything may take.
+PATIENCE = 180
+
+
+def main() -> None:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        raise SystemExit("the pictures need a browser: apt-get install chromium")
+    home = Path(tempfile.mkdtemp(prefix="officina-pictures-"))
+    os.environ |= {"OFFICINA_HOME": str(home), "OFFICINA_API__PORT": "0"}
+    officina = [sys.executable, "-m", "workers.cli"]
+    with subprocess.Popen([*officina, "up", "--no-flower"], stdout=subprocess.DEVNULL) as stack:
+        try:
+            with sync_playwright() as play:
+                browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+                _take(browser)
+        finally:
+            stack.terminate()
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _take(browser: Browser) -> None:
+    from orchestrator.producer import submit
+    from orchestrator.settings import get_settings
+    from orchestrator.signals import answer
+
+    at = _until(lambda: get_settings().stack.get("apiUrl"))
+    settings = get_settings()
+    names = submit(str(EXAMPLES / "name-a-product" / "project.yaml"), settings=settings).project_id
+    _until(lambda: _status(names) == "completed")
+    weather = submit(str(EXAMPLES / "seattle-weather" / "project.yaml"), settings=settings).project_id
+    light, dark, small = (_desk(browser, at, *look) for look in (("light", 1280), ("dark", 1280), ("dark", 400)))
+    signal = _until(lambda: _open_signal(weather))
+    time.sleep(2)
+    _shoot(light, f"{at}/projects/{weather}", "desk-plan", 720)
+    _shoot(dark, f"{at}/projects/{weather}", "desk-plan-dark", 720)
+    _shoot(light, f"{at}/inbox", "desk-inbox", 860)
+    _shoot(dark, f"{at}/inbox", "desk-inbox-dark", 860)
+    answer(settings, signal, option="Do it", by=settings.owner)
+    _until(lambda: _status(weather) == "completed")
+    _shoot(light, f"{at}/", "desk-projects", 330)
+    _shoot(dark, f"{at}/", "desk-projects-dark", 330)
+    _shoot(light, f"{at}/projects/{names}/timeline", "desk-timeline", 760)
+    _shoot(dark, f"{at}/projects/{names}/timeline", "desk-timeline-dark", 760)
+    _shoot(light, f"{at}/projects/{weather}/trace", "desk-trace", 760)
+    _shoot(dark, f"{at}/projects/{weather}/trace", "desk-trace-dark", 760)
+    _shoot(light, f"{at}/projects/{weather}/files/brief.md", "desk-file", 900)
+    _shoot(dark, f"{at}/projects/{weather}/files/brief.md", "desk-file-dark", 900)
+    _shoot(small, f"{at}/projects/{weather}", "desk-small", 860)
+
+
+def _desk(browser: Browser, at: str, scheme: Any, width: int) -> Page:
+    from orchestrator import keys
+    from orchestrator.settings import get_settings
+
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = context.new_page()
+    page.goto(f"{at}/login#{keys.make_code(get_settings())}")
+    page.wait_for_url(f"{at}/")
+    return page
+
+
+def _shoot(page: Page, url: str, name: str, height: int) -> None:
+    page.set_viewport_size({"width": page.viewport_size["width"], "height": height})  # type: ignore[index]
+    page.goto(url)
+    page.wait_for_load_state("load")
+    page.evaluate("document.fonts.ready")
+    page.wait_for_timeout(600)
+    file = HERE / "images" / f"{name}.png"
+    page.screenshot(path=file, animations="disabled")
+    # Few colours are in it: a palette of them is a third of the bytes.
+    Image.open(file).convert("RGB").quantize(192, dither=Image.Dither.NONE).save(file, optimize=True)
+    print(file.name)  # noqa: T201
+
+
+def _status(project_id: str) -> str:
+    from sqlalchemy import select
+
+    from orchestrator.settings import get_settings
+    from orchestrator.store.database import get_database
+    from orchestrator.store.tables import projects
+
+    with get_database(get_settings()).read() as connection:
+        return str(connection.scalar(select(projects.c.status).where(projects.c.id == project_id)))
+
+
+def _open_signal(project_id: str) -> str | None:
+    from orchestrator import views
+    from orchestrator.settings import get_settings
+    from orchestrator.store.database import get_database
+
+    with get_database(get_settings()).read() as connection:
+        found = views.signals_of(connection, project_id, status="open")
+    return str(found[0]["id"]) if found else None
+
+
+def _until(condition: Callable[[], Any]) -> Any:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.3)
+    raise SystemExit("it took too long")
+
+
+if __name__ == "__main__":
+    main()
