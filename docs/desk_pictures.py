@@ -28,8 +28,8 @@ def main() -> None:
         raise SystemExit("the pictures need a browser: apt-get install chromium")
     home = Path(tempfile.mkdtemp(prefix="officina-pictures-"))
     os.environ |= {"OFFICINA_HOME": str(home), "OFFICINA_API__PORT": "0"}
-    officina = [sys.executable, "-m", "workers.cli"]
-    with subprocess.Popen([*officina, "up", "--no-flower"], stdout=subprocess.DEVNULL) as stack:
+    officina = str(Path(sys.executable).with_name("officina"))
+    with subprocess.Popen([officina, "up", "--no-flower"], stdout=subprocess.DEVNULL) as stack:
         try:
             with sync_playwright() as play:
                 browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -88,8 +88,7 @@ def _shoot(page: Page, url: str, name: str, height: int) -> None:
     page.wait_for_timeout(600)
     file = HERE / "images" / f"{name}.png"
     page.screenshot(path=file, animations="disabled")
-    # Few colours are in it: a palette of them is a third of the bytes.
-    Image.open(file).convert("RGB").quantize(192, dither=Image.Dither.NONE).save(file, optimize=True)
+    Image.open(file).convert("RGB").save(file, optimize=True)
     print(file.name)  # noqa: T201
 
 

@@ -180,6 +180,11 @@ def of_database(error: Exception) -> Reply:
 
 
 async def _unexpected(_request: Request, error: Exception) -> Reply:
+    return of_unexpected(error)
+
+
+def of_unexpected(error: Exception) -> Reply:
+    """The answer to a fault of ours: the logs say more."""
     return _logged(error)
 
 

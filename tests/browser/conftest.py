@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,9 @@ from tests.studio import ApiProcess
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-    from redis import Redis
 
 Open = Callable[..., "Page"]
+_numbers = count(1)
 
 
 @pytest.fixture(scope="session")
@@ -36,17 +37,29 @@ def browser() -> "Iterator[Browser]":
         opened.close()
 
 
-@pytest.fixture
-def studio_settings(tmp_path: Path, sqlite_url: str, redis: "Redis", redis_url: str) -> Settings:
-    home = tmp_path / "home"
-    return Settings(home=home, database_url=sqlite_url, broker_url=redis_url, _env_file=None)  # type: ignore[call-arg]
-
-
-@pytest.fixture
-def api(studio_settings: Settings, tmp_path: Path) -> Iterator[ApiProcess]:
-    process = ApiProcess(studio_settings, tmp_path / "api.log").start()
-    yield process
+@pytest.fixture(scope="module")
+def home(
+    _migrated_sqlite: Path, redis_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Settings, ApiProcess]]:
+    """One installation for all tests of a module: each is an owner of its own, who sees nothing of the others."""
+    folder = tmp_path_factory.mktemp("studio")
+    shutil.copy(_migrated_sqlite, folder / "officina.db")
+    url = f"sqlite:///{folder / 'officina.db'}"
+    settings = Settings(home=folder, database_url=url, broker_url=redis_url, _env_file=None)
+    process = ApiProcess(settings, folder / "api.log", API__HEARTBEAT_S="2").start()
+    yield settings, process
     process.close()
+    services.close_connections(url)
+
+
+@pytest.fixture
+def studio_settings(home: tuple[Settings, ApiProcess]) -> Settings:
+    return home[0].model_copy(update={"owner": f"owner-{next(_numbers)}"})
+
+
+@pytest.fixture
+def api(home: tuple[Settings, ApiProcess]) -> ApiProcess:
+    return home[1]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from orchestrator.api.auth import Asking
 from orchestrator.api.desk.rendering import page, said
 from orchestrator.api.parts import StrictRoute
-from orchestrator.api.replies import of_database, of_error
+from orchestrator.api.replies import of_database, of_error, of_unexpected
 from orchestrator.records import wall_ms
 from orchestrator.store.tables import signals
 from registry.errors import OfficinaError
@@ -47,6 +47,8 @@ class PageRoute(StrictRoute):
                 reply = of_error(error)
             except SQLAlchemyError as error:
                 reply = of_database(error)
+            except Exception as error:
+                reply = of_unexpected(error)
             return _refused(request, reply.status_code, parse(bytes(reply.body))["error"])
 
         return handle

@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 
 from orchestrator.api.desk import assets
 from orchestrator.settings import Settings
+from tests.rows import Project
 from tests.studio import asked, bearer, key_of, session_of
 
 #: Markup, a mark that turns the reading direction, a control, half a character's escape, and a template's own signs.
@@ -127,3 +128,26 @@ def test_assets_may_be_kept_because_their_address_changes_with_them(desk: TestCl
     assert style.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert "immutable" not in desk.get("/static/older/desk.css").headers["cache-control"]
     assert desk.get("/static/x/vendor/NOTICE").status_code == 404
+
+
+def test_rows_that_no_check_of_ours_ever_saw_are_text_on_every_page(settings: Settings, desk: TestClient) -> None:
+    words = '<img src=x onerror="alert(1)"><b>bold</b> \u202egnp.exe\u202c \x1b[31m \u200b{{ 7*7 }} \ud800'
+    words = words.encode("utf-8", "replace").decode()
+    project = Project(settings, words, brief=words)
+    project.task("a", "needs_input", title=words, agent_name=words, instruction=words, output=words)
+    project.task("b", "failed", after=["a"], title=words, error={"code": words, "message": words})
+    action = {"toolCallId": "c", "skill": words, "input": {words: words, "body": words * 4}}
+    named = {"title": words, "reason": words, "body": words, "agent_name": words}
+    signal = project.signal("a", action=action, expires_at=4_000_000_000_000, **named)
+    project.event("think", {"model": words, "text": words}, "a")
+    project.event("file.written", {"path": words, "bytes": 1}, "a")
+    project.file(words)
+    at = f"/projects/{project.id}"
+
+    for path in ("/", "/inbox", f"/inbox/{signal}", *(at + tab for tab in TABS), f"{at}/tasks/a", f"{at}/tasks/b"):
+        shown = desk.get(path)
+        assert shown.status_code == 200, path
+        assert "&lt;img src=x" in shown.text, path
+        assert "<img src=x" not in shown.text and "<b>bold" not in shown.text, path
+        assert not set(shown.text) & {"\u202e", "\x1b", "\u200b"}, path
+    assert "⟦U+202E⟧" in desk.get(f"{at}/events/1").text
