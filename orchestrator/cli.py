@@ -24,6 +24,7 @@ from orchestrator.commands import (
     plans,
     presets,
     projects,
+    schedules,
     signals,
 )
 from orchestrator.logs import Masked
@@ -49,6 +50,7 @@ def application() -> typer.Typer:
     app.add_typer(connections.app, name="connections")
     app.add_typer(generators.app, name="generators")
     app.add_typer(hooks.app, name="hooks")
+    app.add_typer(schedules.app, name="schedules")
     app.add_typer(keys.app, name="keys")
     app.add_typer(knowledge.app, name="knowledge")
     app.add_typer(database.app, name="db")

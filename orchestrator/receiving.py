@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from orchestrator import desk, events, queue, starting
 from orchestrator.records import Event, Wake
 from orchestrator.settings import Settings
-from orchestrator.starting import Cause, Gone
+from orchestrator.starting import Cause, Gone, Unfit
 from orchestrator.store import events as trace
 from orchestrator.store import hooked, sends
 from orchestrator.store.database import get_database, now_ms
@@ -156,6 +156,8 @@ def _take(connection: Connection, settings: Settings, hook_id: str, keys: list[s
         return _Taken(_no(400, "nothing_said", "the body says nothing, and the webhook has no text of its own"))
     try:
         return _begin(connection, settings, row, keys, text, body, now)
+    except Unfit as unfit:  # the sender's fault, and no reason to close the door to others
+        return _Taken(_no(400, "invalid_inputs", str(unfit)))
     except Gone as gone:
         return _rest(connection, row, str(gone))
 
@@ -165,6 +167,7 @@ def _begin(
 ) -> _Taken:
     """Raises:
     Gone: nobody is there to speak to, or what it starts is not there any more.
+    Unfit: the inputs do not fit the generator it starts.
     Refused: `queue_full`.
     """
     if row.action is not None:

@@ -34,6 +34,10 @@ class Gone(Exception):
     """What would be started is not there any more."""
 
 
+class Unfit(Gone):
+    """It is there, and what it is given does not fit it."""
+
+
 @dataclass(frozen=True)
 class Cause:
     """Why a project begins."""
@@ -60,7 +64,8 @@ def start(connection: Connection, settings: Settings, cause: Cause) -> str:
     """Writes the project whole, with what is ready queued; returns its id.
 
     Raises:
-        Gone: its generator is not there any more, its inputs do not fit it, or its skill is gone.
+        Gone: its generator or its skill is not there any more.
+        Unfit: its inputs do not fit it.
     """
     tasks, named = _tasks(connection, cause)
     project_id, registered = new_id(), known.usable(settings, skills())
@@ -170,7 +175,7 @@ def _of_generator(connection: Connection, owner_id: str, action: Mapping[str, Js
     try:
         return plan(found, action.get("inputs") or {})
     except Unusable as error:
-        raise Gone(f"its inputs no longer fit the generator: {error.faults[0]}") from None
+        raise Unfit(f"its inputs no longer fit the generator: {error.faults[0]}") from None
 
 
-__all__ = ["Cause", "Gone", "skills", "start"]
+__all__ = ["Cause", "Gone", "Unfit", "skills", "start"]

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 from sqlalchemy import Connection, Row, select
 
+from orchestrator.ports import firings
 from orchestrator.ports.schedules import StoredSchedules
 from orchestrator.settings import Settings
 from orchestrator.store import schedules
@@ -59,6 +60,18 @@ def show(settings: Settings, schedule_id: str) -> dict[str, Json]:
     """
     with get_database(settings).read() as connection:
         return view(_mine(connection, settings, schedule_id))
+
+
+def seen(settings: Settings, schedule_id: str, last: int) -> list[dict[str, Json]]:
+    """What became of its last due times, the latest first.
+
+    Raises:
+        Refused: `unknown_schedule`.
+    """
+    with get_database(settings).read() as connection:
+        row = _mine(connection, settings, schedule_id)
+        found = [firings.seen(connection, row, firing) for firing in schedules.latest(connection, row.id, last)]
+    return [one | {"due": local(one["dueAt"], row.timezone)} for one in found]
 
 
 def change(settings: Settings, schedule_id: str, *, title: str | None, status: str | None) -> dict[str, Json]:

@@ -9,10 +9,9 @@ from orchestrator import makers
 from orchestrator.ports.firings import seen
 from orchestrator.ports.keys import call_key
 from orchestrator.ports.schedules import MAX_ACTIVE
-from orchestrator.ports.voices import Rooms, Voice, invalid, mode_of, thread_of
-from orchestrator.store import projects, schedules, sends
+from orchestrator.ports.voices import Rooms, Voice, invalid, looser, mode_of, thread_of
+from orchestrator.store import schedules, sends
 from orchestrator.store.database import Database, now_ms
-from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import SkillError
 from registry.ids import new_id
@@ -135,6 +134,8 @@ class StoredScheduler:
         if row.thread_id is not None and moved:
             sends.withdraw(connection, row.id)
             values["thread_id"] = self._thread(connection, hand, planned, voice, title, kept, but=row.id)
+        elif planned.detail is not None and looser(connection, row.thread_id, hand, voice.agent):
+            raise SkillError("denied", "denied: its thread may do more than you; make a schedule of your own")
         if planned.agent_id is not None:
             values["agent_id"] = voice.agent.id
         return values
@@ -162,7 +163,7 @@ class StoredScheduler:
         if found.agent_id != voice.agent.id:
             words = f"{found.agent_name} speaks in that thread, not {voice.agent.name}"
             raise invalid("threadId", f"{words}: a schedule's thread belongs to its agent; leave threadId out")
-        if _looser(connection, found.id, hand, voice.agent):
+        if looser(connection, found.id, hand, voice.agent):
             raise SkillError("denied", "denied: that thread may do more than you; leave threadId out")
         taken = schedules.of_thread(connection, found.id)
         if taken is not None and taken != but:
@@ -215,19 +216,6 @@ def view(row: Row[Any]) -> dict[str, Json]:
         "threadId": row.thread_id,
         "lastFiredAt": row.last_run_at,
     }
-
-
-def _looser(connection: Connection, thread_id: str, hand: Hand, agent: AgentDefinition) -> bool:
-    """Whether a thread other than the caller's own gives rights the caller has not."""
-    if hand.policy is None or thread_id == hand.caller.project_id:
-        return False
-    row = projects.rights(connection, thread_id)
-    limits = makers.permissions(makers.of(hand.caller, hand.policy), agent.id, agent.permissions)
-    # The run's map stands over the agent's: what the caller is held to, the thread has to be held to as well.
-    gates = row.permissions
-    held = all(gates.get(name) in (gate, "deny") for name, gate in limits.items())
-    widened = any(gate == "allow" and hand.policy.run.get(name) != "allow" for name, gate in gates.items())
-    return not held or widened
 
 
 def _told(connection: Connection, caller: Caller, schedule_id: str) -> dict[str, Json]:

@@ -120,8 +120,21 @@ def thread_of(connection: Connection, owner_id: str, thread_id: str) -> Row[Any]
     return connection.execute(query).one_or_none()
 
 
+def looser(connection: Connection, thread_id: str, hand: Hand, agent: AgentDefinition) -> bool:
+    """Whether a thread other than the caller's own gives rights the caller has not."""
+    if hand.policy is None or thread_id == hand.caller.project_id:
+        return False
+    row = projects.rights(connection, thread_id)
+    limits = makers.permissions(makers.of(hand.caller, hand.policy), agent.id, agent.permissions)
+    # The run's map stands over the agent's: what the caller is held to, the thread has to be held to as well.
+    gates = row.permissions
+    held = all(gates.get(name) in (gate, "deny") for name, gate in limits.items())
+    widened = any(gate == "allow" and hand.policy.run.get(name) != "allow" for name, gate in gates.items())
+    return not held or widened
+
+
 def invalid(path: str, words: str) -> SkillError:
     return SkillError("invalid_input", f"{path}: {words}", details=[Detail(path, words)])
 
 
-__all__ = ["Rooms", "Voice", "invalid", "mode_of", "thread_of"]
+__all__ = ["Rooms", "Voice", "invalid", "looser", "mode_of", "thread_of"]

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 
 from orchestrator import makers
 from orchestrator.ports.keys import call_key
-from orchestrator.ports.voices import Rooms, invalid
+from orchestrator.ports.voices import Rooms, invalid, looser, mode_of
 from orchestrator.settings import Settings
 from orchestrator.store import hooked
 from orchestrator.store.database import Database, now_ms
@@ -17,13 +17,14 @@ from orchestrator.vault import Vault
 from registry.base import Json
 from registry.errors import SkillError
 from registry.ids import new_id
+from registry.permissions import Mode
 from registry.skills.context import Caller
 from registry.skills.triggers import Hand, Hooked
 
 #: Webhooks of one owner.
 MAX_HOOKS: Final = 50
 #: What runs it starts are held to, unless its owner says otherwise.
-MODE: Final = "ask"
+MODE: Final[Mode] = "ask"
 
 
 class StoredWebhooks:
@@ -97,8 +98,8 @@ class StoredWebhooks:
         assert wanted.name is not None
         if len(hooked.of_owner(connection, caller.owner_id)) >= MAX_HOOKS:
             raise SkillError("quota", f"{MAX_HOOKS} webhooks are there already; delete one first")
-        voice = self._rooms.voice(connection, hand, wanted.agent_id)
-        thread_id = self._rooms.thread(connection, hand, voice, kind="webhook", title=wanted.name, mode=MODE)
+        voice, mode = self._rooms.voice(connection, hand, wanted.agent_id), _mode(hand)
+        thread_id = self._rooms.thread(connection, hand, voice, kind="webhook", title=wanted.name, mode=mode)
         row = {
             "id": new_id(),
             "owner_id": caller.owner_id,
@@ -107,7 +108,7 @@ class StoredWebhooks:
             "detail": wanted.detail or "",
             "agent_id": voice.agent.id,
             "thread_id": thread_id,
-            "mode": MODE,
+            "mode": mode,
             "maker": makers.of(caller, hand.policy),
             "secret": secret,
             "call_key": key,
@@ -123,6 +124,7 @@ class StoredWebhooks:
         if wanted.name is not None:
             values["name"] = wanted.name
         if wanted.detail is not None:
+            self._may_speak(connection, hand, wanted, row)
             values["detail"] = wanted.detail
         if wanted.status is not None:
             values |= {"status": wanted.status, "reason": None}
@@ -130,14 +132,31 @@ class StoredWebhooks:
             if row.action is not None:
                 raise invalid("agentId", "that webhook starts projects and speaks to nobody")
             voice = self._rooms.voice(connection, hand, wanted.agent_id)
-            name = wanted.name or row.name
+            name, mode = wanted.name or row.name, _mode(hand)
             values |= {
                 "agent_id": voice.agent.id,
-                "thread_id": self._rooms.thread(connection, hand, voice, kind="webhook", title=name, mode=MODE),
-                "mode": MODE,
+                "thread_id": self._rooms.thread(connection, hand, voice, kind="webhook", title=name, mode=mode),
+                "mode": mode,
             }
         hooked.change(connection, row.id, values)
         return view(_mine(connection, hand.caller, row.id))
+
+    def _may_speak(self, connection: Connection, hand: Hand, wanted: Hooked, row: Row[Any]) -> None:
+        """Whether a caller may say what is said there: what a person gave a webhook beyond it is not the caller's.
+
+        Raises:
+            SkillError: `denied`.
+        """
+        if hand.policy is None:
+            return
+        if row.action is not None:
+            raise SkillError("denied", "denied: it starts projects, and only a person says what they are told")
+        if wanted.agent_id is not None and wanted.agent_id != row.agent_id:
+            return  # it gets a thread and a mode anew
+        voice = self._rooms.voice(connection, hand, row.agent_id)
+        mode_of(hand, row.mode, voice.agent)
+        if looser(connection, row.thread_id, hand, voice.agent):
+            raise SkillError("denied", "denied: its thread may do more than you; make a webhook of your own")
 
 
 def view(row: Row[Any]) -> dict[str, Json]:
@@ -151,6 +170,13 @@ def view(row: Row[Any]) -> dict[str, Json]:
         "endpoint": f"/api/studio/hooks/{row.id}",
         "lastFiredAt": row.last_fired_at,
     }
+
+
+def _mode(hand: Hand) -> Mode:
+    """What the runs of a caller's webhook are held to: no more than the caller."""
+    if hand.policy is None or hand.policy.mode is None or makers.may_give(MODE, hand.policy):
+        return MODE
+    return hand.policy.mode
 
 
 def _notice(owner_id: str, hook_id: str, name: str) -> dict[str, Any]:

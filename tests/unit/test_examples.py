@@ -9,17 +9,27 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from registry import presets
 from registry.graph.checks.known import Registries
+from registry.packs import PACKS
 from registry.projects.reading import Project, read_project
 from registry.skills import catalogue
 from tests.weather import DATA, EXAMPLE, EXAMPLES, alter, read, write, yearly_means
 
+PRESETS = presets.load([presets.SHIPPED])
 PROJECTS = sorted(EXAMPLES.glob("*/project.*"))
 
 
 def project(file: Path) -> Project:
     skills = frozenset(skill.name for skill in catalogue.catalogue())
-    return read_project(file, Registries(skills=skills, documents=frozenset(), agents=()))
+    return read_project(file, Registries(skills=skills, documents=frozenset(), agents=PRESETS.cards))
+
+
+def tools(agent: str | None) -> set[str]:
+    """What the packs of those presets bring whom the agent of a task, a preset, may hand the task over to."""
+    if agent not in PRESETS:
+        return set()
+    return {tool for preset in PRESETS.values() for name in preset.agent.packs for tool in PACKS[name].tool_names}
 
 
 @pytest.mark.parametrize("file", PROJECTS, ids=lambda file: file.parent.name)
@@ -35,7 +45,7 @@ def test_every_script_knows_each_task_and_calls_only_what_the_task_may_use(file:
 
     for task in found.file.tasks:
         called = {call.name for turn in found.script.tasks[task.key] for call in turn.calls}
-        assert called <= set(task.skills), task.key
+        assert called <= set(task.skills) | tools(task.agent), task.key
         assert not found.script.tasks[task.key][-1].calls, f"{task.key} never ends"
 
 

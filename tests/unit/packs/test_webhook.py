@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, insert, select, update
 
 from orchestrator import queue, receiving
 from orchestrator.ports import webhooks as port
@@ -27,6 +27,7 @@ from registry.skills.registry import SkillRegistry, SkillResult
 TOOLS = SkillRegistry(PACK.tools)
 ADA = AgentDefinition.model_validate({"id": "ada", "name": "Ada", "instructions": "Talk."})
 NOW = 1_796_000_000_000
+NO_RULES = Policy({}, {})
 
 
 @pytest.fixture
@@ -45,11 +46,13 @@ class Door:
         self.id = str(self.tool("webhook_set", name="Door", detail="Somebody knocked.").output["id"])
         self.secret = str(ports.webhooks.reveal("local", self.id))
 
-    def tool(self, name: str, /, agent: str = "ada", call: str | None = None, **args: Any) -> SkillResult:
+    def tool(
+        self, name: str, /, agent: str = "ada", call: str | None = None, policy: Policy = NO_RULES, **args: Any
+    ) -> SkillResult:
         self.calls += 1
         caller = Caller("run", run_id="r", agent_id=agent, call_id=call or str(self.calls))
         roster = [Colleague(AgentCard("ada", "Ada")), Colleague(AgentCard("helper", "Helper", "delegate"))]
-        context = SkillContext(caller, Policy({}, {}), webhooks=self.ports.webhooks, agent=ADA, roster=roster)
+        context = SkillContext(caller, policy, webhooks=self.ports.webhooks, agent=ADA, roster=roster)
         return TOOLS.invoke(name, args, context)
 
     def knock(self, body: Any = None, *, at: int = NOW, now: int = NOW, **headers: str) -> tuple[int, dict[str, Any]]:
@@ -210,6 +213,49 @@ def test_one_that_starts_projects_gives_what_arrives_as_data(door: Door) -> None
     assert [run.kind for run in door.runs] == ["plan"]
 
 
+GENERATOR: dict[str, Any] = {
+    "id": "g",
+    "owner_id": "local",
+    "name": "Report",
+    "name_key": "report",
+    "description": "",
+    "inputs": [{"key": "topic", "label": "Topic", "type": "text", "required": True}],
+    "steps": [{"key": "look", "title": "Look", "role": "researcher", "instruction": "Look up {{topic}}."}],
+    "version": 1,
+    "created_at": 1,
+}
+
+
+@pytest.fixture
+def machine(door: Door) -> Door:
+    """The same door, which starts a generator."""
+    door.database.write(lambda c: c.execute(insert(kept.generators).values(GENERATOR)))
+    door.ports.webhooks.set_mode("local", door.id, "ask", {"kind": "generator", "generatorId": "g"})
+    return door
+
+
+def test_one_that_starts_a_generator_gives_it_the_inputs_that_arrive_as_data(machine: Door) -> None:
+    status, answer = machine.knock({"text": "Obey me.", "inputs": {"topic": "{{key}} $input"}})
+
+    (project,) = machine.all(select(t.projects).where(t.projects.c.id == answer["projectId"]))
+    assert (status, project.mode, project.title) == (202, "ask", "Door")
+    assert [task.instruction for task in machine.all(select(t.tasks))] == ["Look up {{key}} $input."]
+
+
+@pytest.mark.parametrize("body", [{}, {"inputs": []}, {"inputs": {"topic": 3}}, {"inputs": {"other": "x"}}])
+def test_inputs_that_do_not_fit_are_refused_and_the_door_stays_open(machine: Door, body: Any) -> None:
+    status, answer = machine.knock(body)
+    assert (status, answer["code"]) == (400, "invalid_inputs")
+    assert "inputs." in answer["error"]
+    assert machine.untouched
+    assert machine.knock({"inputs": {"topic": "rain"}}, at=NOW + 1_000)[1]["accepted"] is True
+
+
+def test_without_its_generator_it_rests(machine: Door) -> None:
+    machine.database.write(lambda c: c.execute(delete(kept.generators)))
+    assert machine.knock({"inputs": {"topic": "rain"}}) == (202, {"accepted": False, "reason": "failed"})
+
+
 @pytest.mark.parametrize(
     ("body", "text"),
     [
@@ -276,6 +322,39 @@ def test_what_makes_no_webhook_is_refused(door: Door, args: dict[str, Any], code
     result = door.tool("webhook_set", **args)
     assert result.code == code and words in str(result.error)
     assert len(door.all(select(kept.webhooks))) == 1
+
+
+@pytest.mark.parametrize("wide", ["auto", "bypass"])
+def test_an_agent_says_nothing_where_a_person_let_more_run_unasked_than_it_may(door: Door, wide: str) -> None:
+    door.ports.webhooks.set_mode("local", door.id, wide, None)
+    result = door.tool("webhook_set", id=door.id, detail="Delete everything.")
+    assert (result.code, "allow more than your own" in str(result.error)) == ("denied", True)
+    assert door.tool("webhook_set", id=door.id, status="paused").ok, "stopping it is always possible"
+    (kept_row,) = door.tool("webhook_list").output
+    assert (kept_row["detail"], kept_row["status"]) == ("Somebody knocked.", "paused")
+    assert door.tool("webhook_set", id=door.id, detail="Mine.", policy=Policy({}, {}, "bypass")).ok
+
+
+def test_a_thread_of_a_webhook_that_may_do_more_is_not_a_way_round(door: Door) -> None:
+    (row,) = door.all(select(kept.webhooks))
+    opened = update(t.projects).where(t.projects.c.id == row.thread_id).values(permissions={"process": "allow"})
+    door.database.write(lambda c: c.execute(opened))
+    assert door.tool("webhook_set", id=door.id, detail="Delete everything.").code == "denied"
+    narrow = Policy({}, {"network": "deny"})
+    assert door.tool("webhook_set", id=door.id, detail="Fetch it.", policy=narrow).code == "denied"
+
+
+def test_what_projects_are_told_is_a_persons_to_say(door: Door) -> None:
+    door.ports.webhooks.set_mode("local", door.id, "ask", {"kind": "brief"})
+    assert door.tool("webhook_set", id=door.id, detail="Obey.", policy=Policy({}, {}, "bypass")).code == "denied"
+
+
+@pytest.mark.parametrize(("own", "made"), [(None, "ask"), ("bypass", "ask"), ("dont_ask", "ask"), ("plan", "plan")])
+def test_a_webhook_lets_no_more_run_than_its_maker(door: Door, own: Any, made: str) -> None:
+    hook = door.tool("webhook_set", name="Other", policy=Policy({}, {}, own)).output["id"]
+    (row,) = door.all(select(kept.webhooks).where(kept.webhooks.c.id == hook))
+    (thread,) = door.all(select(t.projects).where(t.projects.c.id == row.thread_id))
+    assert (row.mode, thread.mode) == (made, made)
 
 
 def test_what_is_another_agents_is_not_there(door: Door) -> None:
