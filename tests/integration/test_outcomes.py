@@ -1,5 +1,6 @@
 """How tasks end: what counts as done, what is tried again, and what of money stays (spec: skills 13.1 to 13.4)."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from sqlalchemy import select
 from orchestrator.store.database import get_database
 from orchestrator.store.tables import reservations, windows
 from tests.projects import Watched, start, task
+from tests.stub_model import StubModel
 
 
 def write(path: str) -> dict[str, Any]:
@@ -70,3 +72,20 @@ def test_a_failure_that_does_not_pass_is_not_tried_again(tmp_path: Path, live_se
     with get_database(live_settings).read() as connection:
         assert connection.execute(select(reservations)).all() == []
         assert {row.reserved_micro for row in connection.execute(select(windows))} <= {0}
+
+
+def test_what_failed_attempts_and_the_planning_cost_is_counted(tmp_path: Path, live_settings, worker_process) -> None:
+    plan = {"tasks": [{"key": "a", "title": "A", "role": "writer", "instruction": "Do it."}]}
+    with StubModel([{"text": ""}, {"text": json.dumps(plan)}]) as stub:
+        model = {"NAME": "stub", "BASE_URL": stub.url, "MAX_TOKENS": "500", "INPUT_PRICE": "1", "OUTPUT_PRICE": "2"}
+        prices = {f"MODELS__{tier}__{name}": value for tier in ("STANDARD", "DEEP") for name, value in model.items()}
+        worker_process(live_settings, **prices, LIMITS__RETRY_BACKOFF_S="0").ready()
+        project = Watched(live_settings, start(tmp_path / "p", live_settings, [], {}).project_id)
+
+        assert project.ended() == "failed", "no attempt says anything"
+
+    used = [think["usage"] for think in project.kinds("think")]
+    assert len(used) == 4
+    costs = [one["inputTokens"] + 2 * one["outputTokens"] for one in used]
+    assert project.tasks["a"].cost_micro == sum(costs[2:]) > 0
+    assert project.shown["costUsd"] == sum(costs) / 1_000_000
