@@ -295,8 +295,9 @@ _TASKS: Final = (
 _PROJECTS: Final = (
     Invariant(
         "project_idle",
-        "a project under way has a run under way",
+        "a project under way has a run under way, or a plan that waits for its start",
         "SELECT p.id, p.status FROM projects p WHERE p.kind = 'project' AND "
+        "NOT (p.status = 'planning' AND p.held AND p.plan IS NOT NULL) AND "
         f"p.status NOT IN {_PROJECT_ENDED} AND NOT EXISTS "
         f"(SELECT 1 FROM runs r WHERE r.project_id = p.id AND r.status NOT IN {_RUN_ENDED})",
     ),

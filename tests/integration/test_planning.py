@@ -160,6 +160,8 @@ def test_the_agents_of_a_file_wait_with_its_plan(tmp_path: Path, settings: Setti
 
 def test_a_held_project_can_be_cancelled_and_then_not_started(tmp_path: Path, settings: Settings) -> None:
     project = Watched(settings, on_file(tmp_path, settings, [task("a")]).project_id)
+    with get_database(settings).read() as connection:
+        assert invariants.broken(connection) == [], "to wait for a person is no fault"
 
     control.cancel(settings, project.id, by="me")
 

@@ -141,7 +141,7 @@ SPOILED: dict[str, Callable[[Busy], Any]] = {
     "dependencies_miscounted": lambda b: b.task("next", open_dependencies=2),
     "ready_not_queued": lambda b: b.task("next", open_dependencies=0),
     "waits_in_vain": lambda b: b.task("asks", status="failed"),
-    "project_idle": lambda b: b.project(b.over, status="running"),
+    "project_idle": lambda b: b.project(b.over, status="running", held=True),
     "project_over": lambda b: b.project(b.plan, status="partial"),
     "tasks_miscounted": lambda b: b.project(b.plan, open_tasks=1),
     "project_at_odds": lambda b: b.project(b.over, status="partial"),
