@@ -21,6 +21,7 @@ from orchestrator.commands import (
     hooks,
     keys,
     knowledge,
+    plugins,
     plans,
     presets,
     projects,
@@ -53,6 +54,7 @@ def application() -> typer.Typer:
     app.add_typer(schedules.app, name="schedules")
     app.add_typer(keys.app, name="keys")
     app.add_typer(knowledge.app, name="knowledge")
+    app.add_typer(plugins.app, name="plugins")
     app.add_typer(database.app, name="db")
     return app
 

@@ -23,6 +23,8 @@ def registries(settings: Settings, skills: SkillRegistry | None = None, *, stand
         skills: the catalogue, when it is built already.
         stand_in: whether the stand-in may play the model, so that no model has to be there; None: as the settings say.
     """
+    from orchestrator.plugins import Cards
+
     stand_in = settings.stand_in if stand_in is None else stand_in
     names = {*settings.models, *(model.name for model in settings.models.values())}
     return Registries(
@@ -30,7 +32,7 @@ def registries(settings: Settings, skills: SkillRegistry | None = None, *, stand
         documents=playbooks(settings).names,
         packs={name: PackCard(pack.tool_names, pack.spec_fault) for name, pack in PACKS.items()},
         models=None if stand_in else frozenset(names),
-        plugins={},
+        plugins=Cards(settings),
         mcp_servers=mcp_servers(settings).names,
         limits=settings.limits,
     )

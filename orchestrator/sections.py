@@ -2,6 +2,7 @@
 
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
@@ -68,6 +69,19 @@ class Shell(Section):
     """MiB of memory for all processes of a command together."""
     job_s: float = Field(3_600, gt=0)
     """Seconds a job in the background may take."""
+
+
+class Plugins(Section):
+    """What others wrote and a person installed."""
+
+    run: bool = False
+    """Let plugins run here; without it they can be installed, listed and disabled, and none runs."""
+    root: Path | None = None
+    """The folder their files lie in, seen by every worker; none: `plugins` in `home`."""
+    memory_mib: int = Field(256, ge=64)
+    """MiB of memory for all processes of one call together."""
+    processes: int = Field(16, ge=2)
+    """Processes and threads of one call."""
 
 
 class Rates(Section):

@@ -17,7 +17,17 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from orchestrator.sections import Api, EmbeddingModel, ImageModel, Keeping, Rates, SearchProvider, Section, Shell
+from orchestrator.sections import (
+    Api,
+    EmbeddingModel,
+    ImageModel,
+    Keeping,
+    Plugins,
+    Rates,
+    SearchProvider,
+    Section,
+    Shell,
+)
 from registry import masking
 from registry.graph.limits import GraphLimits
 
@@ -288,6 +298,7 @@ class Settings(BaseSettings):
     rates: Rates = Field(default_factory=Rates)
     keeping: Keeping = Field(default_factory=Keeping)
     shell: Shell = Field(default_factory=Shell)
+    plugins: Plugins = Field(default_factory=Plugins)
 
     @field_validator("timezone")
     @classmethod

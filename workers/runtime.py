@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
-from orchestrator import crashpoints, queue
+from orchestrator import crashpoints, plugins, queue
 from orchestrator.broadcast import Broadcast
 from orchestrator.known import load_presets, mcp_servers, playbooks, registries
 from orchestrator.ports import wiring
@@ -44,6 +44,7 @@ from workers.models.choose import client_for
 from workers.models.embedding import embeddings_for
 from workers.models.painting import PlainPainter
 from workers.net.wiring import guard_for
+from workers.plugins.tools import PluginTools
 from workers.sandbox.jobs import Allowed, JobKeeper
 from workers.sandbox.limits import MIB
 from workers.sandbox.process import find_sandbox
@@ -267,9 +268,10 @@ def services(settings: Settings) -> Services:
         scheduler=ports.scheduler,
         webhooks=ports.webhooks,
         mcp=Lazily(settings, net, list(skills)),
+        plugins=PluginTools(settings, skills, find_sandbox),
         check=checker.run,
         check_definition=checker.definition,
-        targets=lambda run: _targets(database, run, presets),
+        targets=lambda run: _targets(settings, database, run, presets),
         task_cost_micro=int(settings.task_cost_usd * 1_000_000),
         model_timeout_s=settings.model_timeout_s,
     )
@@ -278,7 +280,8 @@ def services(settings: Settings) -> Services:
 def _known_now(settings: Settings, known: Registries, run: RunRecord) -> Registries:
     """The registries with what there is for this run at this moment."""
     documents = playbooks(settings, _folder(settings, run)).names
-    return replace(known, documents=documents, mcp_servers=mcp_servers(settings).names)
+    tools = {id_: one.tools for id_, one in plugins.enabled(settings, run.owner_id).items()}
+    return replace(known, documents=documents, mcp_servers=mcp_servers(settings).names, plugins=tools)
 
 
 def _folder(settings: Settings, run: RunRecord) -> Path | None:
@@ -288,8 +291,8 @@ def _folder(settings: Settings, run: RunRecord) -> Path | None:
 class Checker:
     """Both levels of validation; a definition is looked at once, its digest says which it is.
 
-    Documents and MCP servers come and go while a worker runs, and differ from workspace to workspace: a definition that
-    names any is judged by those there are now.
+    Documents, plugins and MCP servers come and go while a worker runs, and differ from one to another: a definition
+    that names any is judged by those there are now.
     """
 
     def __init__(self, known: Registries, now: Callable[[Registries, RunRecord], Registries]) -> None:
@@ -307,8 +310,11 @@ class Checker:
 
     def _faults(self, of: str, body: dict[str, Json], run: RunRecord) -> list[str]:
         documents = any(isinstance(name, str) and "." not in name for name in body.get("skills") or ())
-        known = self._now(self._known, run) if documents or body.get("mcpServers") else self._known
-        key = (of, known.documents, known.mcp_servers)
+        known = (
+            self._now(self._known, run) if documents or body.get("mcpServers") or body.get("plugins") else self._known
+        )
+        plugged = tuple(sorted((known.plugins or {}).items())) if body.get("plugins") else ()
+        key = (of, known.documents, known.mcp_servers, plugged)
         if key not in self._seen:
             agent, findings = parse_agent(body, known.limits)
             if agent is not None:
@@ -325,13 +331,19 @@ def _is_over(database: Database, owner: str) -> bool:
         return tasks.has_ended(connection, owner)
 
 
-def _targets(database: Database, run: RunRecord, presets: Presets) -> list[Target]:
-    """Agents of the project, then those its owner saved, then presets that can run; the first of an id wins."""
+def _targets(settings: Settings, database: Database, run: RunRecord, presets: Presets) -> list[Target]:
+    """Agents of the project, then those its owner saved, then presets that can run, then those of the owner's plugins;
+    the first of an id wins."""
     with database.read() as connection:
         rows = agents.at_hand(connection, run.owner_id, run.project_id)
     found = [of_row(row) for row in rows]
     there = {target.id for target in found}
-    return found + [_preset(p.agent) for id_, p in presets.items() if id_ not in there and not p.lacks]
+    found += [_preset(p.agent) for id_, p in presets.items() if id_ not in there and not p.lacks]
+    there |= set(presets)
+    for plugin in plugins.enabled(settings, run.owner_id).values():
+        made = (AgentDefinition.model_validate(dict(body)) for body in plugin.document.get("agents") or ())
+        found += [replace(_preset(agent), level="plugin") for agent in made if agent.id not in there]
+    return found
 
 
 def _preset(agent: AgentDefinition) -> Target:

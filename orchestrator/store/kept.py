@@ -139,6 +139,26 @@ generators = Table(
     UniqueConstraint("call_key"),
 )
 
+#: What others wrote and a person installed; the files lie in a folder that is called by their digest.
+plugins = Table(
+    "plugins",
+    metadata,
+    Column("owner_id", Text, primary_key=True),
+    Column("plugin_id", Text, primary_key=True),
+    Column("version", Text, nullable=False),
+    #: Of the hashes of all its files: when they are others, it does not run.
+    Column("digest", Text, nullable=False),
+    Column("manifest", columns.JsonText, nullable=False),
+    #: {path: sha256}
+    Column("files", columns.JsonText, nullable=False),
+    #: Capabilities a person granted in their own hand, out of those it asks for.
+    Column("granted", columns.JsonText, nullable=False),
+    #: enabled, disabled
+    Column("status", Text, nullable=False),
+    Column("reason", Text),
+    columns.time("installed_at", nullable=False),
+)
+
 #: What programs show to the API; the text of a key is nowhere.
 api_keys = Table(
     "api_keys",
@@ -186,6 +206,7 @@ __all__ = [
     "metadata",
     "passages",
     "pins",
+    "plugins",
     "recalled_runs",
     "schedules",
     "sessions",

@@ -82,6 +82,22 @@ def _free(group: str) -> str:
     return group
 
 
+def judged_name(name: str, plugin: str) -> str:
+    """The name of a plugin's skill.
+
+    Raises:
+        ValueError: it is none, or another plugin's.
+    """
+    if not _SKILL_NAME.fullmatch(name) or "__" in name or not name.startswith(f"{plugin}."):
+        raise ValueError(f"the skill name {name} has to be {plugin}.<name> in lower case")
+    return name
+
+
+Capability = Annotated[str, AfterValidator(_capability)]
+PluginId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]{1,30}$"), AfterValidator(_free)]
+Version = Annotated[str, StringConstraints(pattern=_SEMVER, max_length=60)]
+
+
 class ProposedSkill(Model):
     name: Annotated[str, StringConstraints(min_length=3, max_length=60)]
     description: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
@@ -106,19 +122,18 @@ class ProposedFile(Model):
 
 
 class AuthorBundle(Model):
-    id: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]{1,30}$"), AfterValidator(_free)]
+    id: PluginId
     name: Line
     description: Annotated[str, StringConstraints(max_length=500)] = ""
-    version: Annotated[str, StringConstraints(pattern=_SEMVER, max_length=60)]
+    version: Version
     skills: list[ProposedSkill] = Field(min_length=1, max_length=5)
     files: list[ProposedFile] = Field(min_length=1, max_length=10)
-    capabilities: list[Annotated[str, AfterValidator(_capability)]] = Field(default=[], max_length=20)
+    capabilities: list[Capability] = Field(default=[], max_length=20)
 
     @model_validator(mode="after")
     def _belongs_together(self) -> "AuthorBundle":
         for one in self.skills:
-            if not _SKILL_NAME.fullmatch(one.name) or "__" in one.name or not one.name.startswith(f"{self.id}."):
-                raise ValueError(f"the skill name {one.name} has to be {self.id}.<name> in lower case")
+            judged_name(one.name, self.id)
         for what, names in (
             ("skill", [s.name for s in self.skills]),
             ("file", [f.path.casefold() for f in self.files]),
@@ -222,4 +237,4 @@ def _manifest(given: AuthorBundle, tree: dict[str, bytes]) -> str:
     return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
 
 
-__all__ = ["author_skill_bundle"]
+__all__ = ["Capability", "Line", "PluginId", "Version", "author_skill_bundle", "judged_name"]

@@ -130,8 +130,8 @@ Read from the parse tree of its Python files. That nothing is found does not mea
 ## To install it, by hand
 
 1. Read every file, and compare the hashes above.
-2. Move the folder out of the workspace into the plugin folder of your installation.
-3. Install it on the desk or with `POST /api/plugins {{dir, grant}}`, and grant only what it needs of the above.
+2. Look at what Officina reads in it: `officina plugins review FOLDER`.
+3. Install it with `officina plugins install FOLDER --grant CAPABILITY`, and grant only what it needs of the above.
 """
 
 

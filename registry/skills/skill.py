@@ -66,6 +66,8 @@ class Skill:
     deferred: bool = False
     #: The MCP server whose tool it is: `<server>__<tool>`.
     server: str | None = None
+    #: The plugin whose tool it is: `<plugin>.<function>`.
+    plugin: str | None = None
     #: Codes of its own faults, for the reference; those of every call (`invalid_input`, `timeout` ...) are left out.
     fails: tuple[str, ...] = ()
 

@@ -1,8 +1,10 @@
-"""How a hook is asked: a program in the sandbox, a function of an installed package, an address behind the guard.
+"""How a hook is asked: a program or a plugin in the sandbox, a function of an installed package, an address
+behind the guard.
 
 A handler answers with a JSON object or with nothing. Whatever else it does is a fault, and a fault has no effect.
 """
 
+import contextlib
 import json
 import queue
 import threading
@@ -41,7 +43,7 @@ def ask(session: Session, handler: Handler, payload: dict[str, Json]) -> Json:
     if handler.command:
         return _command(session, handler.command, text)
     if handler.plugin:
-        return _plugin(handler.plugin, text, session.limits.hook_timeout_s)
+        return _plugin(session, handler.plugin, text)
     return _http(session, str(handler.http), text)
 
 
@@ -103,8 +105,13 @@ def _http(session: Session, url: str, text: str) -> Json:
     return _parsed(answer.body) if answer.body.strip() else None
 
 
-def _plugin(name: str, text: str, seconds: float) -> Json:
-    """Asks a function with a payload of its own: nothing it changes there reaches the run."""
+def _plugin(session: Session, name: str, text: str) -> Json:
+    """Asks a plugin's function behind the wall; else one of an installed package, with a payload of its own: nothing it
+    changes there reaches the run."""
+    seconds = session.limits.hook_timeout_s
+    if "." in name:
+        with contextlib.suppress(LookupError):
+            return _plugged(session, name, text, seconds)
     answer = _within(seconds, _function(name), json.loads(text))
     if answer is None:
         return None
@@ -112,6 +119,17 @@ def _plugin(name: str, text: str, seconds: float) -> Json:
         return _parsed(json.dumps(answer, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise HandlerFault(f"its answer is no JSON: {error}") from None
+
+
+def _plugged(session: Session, name: str, text: str, seconds: float) -> Json:
+    """Raises:
+    LookupError: no plugin of the owner has such a hook.
+    """
+    ask, owner = session.services.plugins.hook, session.record.owner_id
+    try:
+        return ask(owner, name, json.loads(text), timeout_s=seconds, cancelled=session.stopped.is_set)
+    except SkillError as error:
+        raise HandlerFault(f"{error.code}: {error.message}") from None
 
 
 @lru_cache(maxsize=256)

@@ -56,6 +56,43 @@ def no_servers(ids: Sequence[str], left_out: Callable[[str, str | None, str], No
     return ()
 
 
+#: Told which source, or which tool of it, is left out, and why.
+LeftOut = Callable[[str, str | None, str], None]
+
+
+class Plugins(Protocol):
+    """The plugins of owners, each call of one behind the sandbox's wall."""
+
+    def skills(self, owner_id: str, ids: Sequence[str], left_out: LeftOut) -> Sequence[Skill]:
+        """The tools of these plugins."""
+        ...
+
+    def hook(
+        self, owner_id: str, name: str, payload: dict[str, Json], *, timeout_s: float, cancelled: Callable[[], bool]
+    ) -> Json:
+        """What the hook `<plugin>.<function>` answers.
+
+        Raises:
+            LookupError: no plugin of the owner has it.
+            SkillError: it could not run, or failed.
+        """
+        ...
+
+
+class NoPlugins:
+    """Where no plugin can run, each is left out."""
+
+    def skills(self, owner_id: str, ids: Sequence[str], left_out: LeftOut) -> Sequence[Skill]:
+        for id_ in ids:
+            left_out(id_, None, "plugins cannot run here")
+        return ()
+
+    def hook(
+        self, owner_id: str, name: str, payload: dict[str, Json], *, timeout_s: float, cancelled: Callable[[], bool]
+    ) -> Json:
+        raise LookupError(name)
+
+
 class ForgottenDocuments:
     """Where there are no documents, none is kept."""
 
@@ -103,6 +140,7 @@ class Services:
     kept_documents: KeptDocuments = field(default_factory=ForgottenDocuments)
     #: The tools of MCP servers, which are started for it; told of each server or tool that is left out, and why.
     mcp: Serving = no_servers
+    plugins: Plugins = field(default_factory=NoPlugins)
     #: Faults of a run's definition; any of them stops it before its first step.
     check: Callable[[RunRecord], list[str]] = field(default=lambda _run: [])
     #: The same for a definition that a run is about to use: a child's, the target's of a handoff.

@@ -7,7 +7,7 @@ the lock.
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from orchestrator.records import (
@@ -128,7 +128,7 @@ class Session:
         self.graph: Graph = agent.effective_graph()
         above = tuple(Policy(agent_map, run_map, mode) for agent_map, run_map, mode in self.record.ancestors)
         self.policy = Policy(agent.permissions, self.record.permissions, self.record.mode or agent.mode, above)
-        self.tools = Toolset(agent, self.services, kind=self.record.kind, serve=self._serve)
+        self.tools = Toolset(agent, self.services, kind=self.record.kind, serve=self._serve, plugged=self._plugged)
         #: What listens to each event of the run; most agents have none.
         self.hooks = by_event(agent.hooks)
 
@@ -139,6 +139,20 @@ class Session:
             self.emit("mcp.skipped", server=server, tool=tool, reason=reason)
 
         return self.services.mcp(servers, left_out)
+
+    def _plugged(self, plugins: Sequence[str], taken: Callable[[Skill], bool]) -> Sequence[Skill]:
+        """The tools of its plugins; what is left out is told in the trace."""
+
+        def left_out(plugin: str, tool: str | None, reason: str) -> None:
+            self.emit("plugin.skipped", plugin=plugin, tool=tool, reason=reason)
+
+        found = []
+        for skill in self.services.plugins.skills(self.record.owner_id, plugins, left_out):
+            if taken(skill):
+                left_out(str(skill.plugin), skill.name, "its name is taken by another tool of this agent")
+            else:
+                found.append(skill)
+        return found
 
     @property
     def fence(self) -> int:

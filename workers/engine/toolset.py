@@ -1,8 +1,8 @@
 """The run set: every tool an agent may use, built once per run segment (spec: engine 10).
 
 In this order: catalogue skills of `skills`, tools of its MCP servers, tools of its packs as their overrides leave them,
-less `disallowedTools` and what a child lacks; last the services `load_tools` and `load_skill`. What is not in it does
-not exist for the run; what a node offers is a part of it, never more.
+tools of its plugins, less `disallowedTools` and what a child lacks; last the services `load_tools` and `load_skill`.
+What is not in it does not exist for the run; what a node offers is a part of it, never more.
 
 A deferred tool is in the set and hidden from the model until `load_tools` names it. Names that were loaded stand in the
 state (`loadedTools`), so that they outlive parks, crashes and the worker.
@@ -25,6 +25,9 @@ from workers.models.model import Tool
 
 #: What a child is not offered, by its kind (spec: engine 6, 9).
 LACKS = {"spawn": ("ask_user", "wait"), "item": ("ask_user", "wait", "map", "agents_handoff")}
+
+#: The tools of plugins by id; told which of them have a name that is taken.
+Plugged = Callable[[Sequence[str], Callable[[Skill], bool]], Sequence[Skill]]
 
 #: Where the state keeps the names of deferred tools that were loaded.
 LOADED = "loadedTools"
@@ -52,22 +55,24 @@ class Toolset:
         *,
         kind: str,
         serve: Callable[[Sequence[str]], Sequence[Skill]] = lambda _ids: (),
+        plugged: Plugged = lambda _ids, _taken: (),
     ) -> None:
         """
         Args:
             kind: of the run; children lack some tools.
             serve: the tools of these MCP servers, which are started for it; asked when the set is first looked at.
+            plugged: the tools of these plugins, less those whose name is taken.
         """
         self.agent = agent
         #: The packs it holds.
         self.packs = [services.packs[name] for name in agent.enabled_packs() if name in services.packs]
         self.history_keys = _history_keys(agent)
-        self._services, self._kind, self._serve = services, kind, serve
+        self._services, self._kind, self._serve, self._plugged = services, kind, serve, plugged
 
     @cached_property
     def registry(self) -> SkillRegistry:
         """Every tool of the set, hidden ones too."""
-        return SkillRegistry(_run_set(self.agent, self._services, self._kind, self._serve))
+        return SkillRegistry(_run_set(self.agent, self._services, self._kind, self._serve, self._plugged))
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -137,12 +142,19 @@ def loaded_names(state: Mapping[str, Json]) -> list[str]:
 
 
 def _run_set(
-    agent: AgentDefinition, services: Services, kind: str, serve: Callable[[Sequence[str]], Sequence[Skill]]
+    agent: AgentDefinition,
+    services: Services,
+    kind: str,
+    serve: Callable[[Sequence[str]], Sequence[Skill]],
+    plugged: Plugged,
 ) -> Iterator[Skill]:
     chosen: dict[str, Skill] = {}
     for skill in _sources(agent, services, serve):
         chosen.setdefault(skill.name, skill)
     chosen |= {skill.name: skill for skill in services.extra_tools}
+    if agent.plugins:
+        names = {name for skill in chosen.values() for name in (skill.wire_name, *skill.aliases)} | core.NAMES
+        chosen |= {skill.name: skill for skill in plugged(agent.plugins, lambda skill: skill.wire_name in names)}
     gone = {*agent.disallowed_tools, *(name.replace("__", ".") for name in agent.disallowed_tools)}
     gone |= set(LACKS.get(kind, ()))
     for skill in (*chosen.values(), *_services(agent, services, chosen)):

@@ -17,7 +17,7 @@ from workers.sandbox.limits import MIB, Limits
 from workers.sandbox.link import Command, Link
 from workers.sandbox.programs import SEARCH_PATH, Program, resolve
 from workers.sandbox.room import Room
-from workers.sandbox.supervise import Kept, Pipes, Report, Stream, Supervisor
+from workers.sandbox.supervise import Kept, Pipes, Report, Stream, Supervisor, Talk
 
 #: The folder of a workspace may be another user's than what is in it, and the machine's settings are out of reach: for
 #: git either is a reason to do nothing.
@@ -49,6 +49,7 @@ class Box:
         collect: bool = False,
         room: Room | None = None,
         streams: tuple[Stream, Stream] | None = None,
+        talk: Talk | None = None,
         on_start: Callable[[], None] = lambda: None,
     ) -> Execution:
         """Runs `argv` in a scratch folder with `files` under `in/` and an empty `out/`; see the protocol.
@@ -56,6 +57,7 @@ class Box:
         Args:
             room: a workspace it starts in instead, beside the scratch folder.
             streams: where its stdout and stderr go; None: the first `max_output_bytes` of each are kept.
+            talk: a conversation with it over stdin and stdout, which goes on after `stdin` was written and ends it.
             on_start: told when the program has started.
 
         `python3`, `node` and `sh` as first word stand for the programs the sandbox knows.
@@ -66,7 +68,7 @@ class Box:
         """
         program, command_line = resolve(argv, self.python)
         self._judge(files)
-        kept = streams or (Kept(max_output_bytes), Kept(max_output_bytes))
+        kept = streams or (talk or Kept(max_output_bytes), Kept(max_output_bytes))
         report = Report(self.limits, on_start)
         with ExitStack() as stack:
             orders_in, orders = _pipe(stack)
@@ -82,7 +84,7 @@ class Box:
             for file in (pipes.stdin, pipes.stdout, pipes.stderr):
                 stack.callback(file.close)
             _hand_over(pipes, command.uid)
-            supervisor = Supervisor(process, pipes, report, kept)
+            supervisor = Supervisor(process, pipes, report, kept, talk)
             supervisor.run(text, stdin, timeout_s, cancelled)
         _raise_for(supervisor, report, kept[1])
         return _execution(supervisor, report, kept, self.limits)

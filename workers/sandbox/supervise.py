@@ -63,6 +63,19 @@ class Stream(Protocol):
     def add(self, part: bytes) -> None: ...
 
 
+class Talk(Stream, Protocol):
+    """A conversation with a program: what it says comes in as a stream, and what it is told is taken here."""
+
+    @property
+    def over(self) -> bool:
+        """Nothing more is to be said: the program is ended."""
+        ...
+
+    def take(self) -> bytes:
+        """What is to be said to it now; empty: nothing."""
+        ...
+
+
 @dataclass
 class Report:
     """What the keeper says, read as it comes; its other end is near hostile code, so sizes are checked again."""
@@ -148,7 +161,12 @@ class Supervisor:
     """One execution, from the first order to the end of the last process."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], pipes: Pipes, report: Report, kept: tuple[Stream, Stream]
+        self,
+        process: subprocess.Popen[bytes],
+        pipes: Pipes,
+        report: Report,
+        kept: tuple[Stream, Stream],
+        talk: Talk | None = None,
     ) -> None:
         #: What took too long; empty: nothing did.
         self.late: Late = ""
@@ -157,6 +175,7 @@ class Supervisor:
         self._pipes = pipes
         self._report = report
         self._kept = kept
+        self._talk = talk
         self._to_write: dict[FileIO, memoryview] = {}
         self._to_read: dict[FileIO, Callable[[bytes], None]] = {
             pipes.stdout: kept[0].add,
@@ -191,6 +210,8 @@ class Supervisor:
         began = looked = time.monotonic()
         while self._pipes.report in self._to_read:
             self._move(0.05)
+            if self._talk is not None and self._answer(self._talk):
+                return
             if any(kept.seen > _FLOOD_BYTES for kept in self._kept):
                 time.sleep(_FLOOD_NAP_S)
             now = time.monotonic()
@@ -200,6 +221,16 @@ class Supervisor:
             self.late = self._what_is_late(now, began, timeout_s)
             if self.cancelled or self.late:
                 return
+
+    def _answer(self, talk: Talk) -> bool:
+        """Says what is to be said; true: the conversation is over."""
+        stdin = self._pipes.stdin
+        if (said := talk.take()) and not stdin.closed:
+            waiting = self._to_write.get(stdin, memoryview(b""))
+            self._to_write[stdin] = memoryview(bytes(waiting) + said)
+            if not waiting and stdin not in {key.fileobj for key in self._selector.get_map().values()}:
+                self._selector.register(stdin, selectors.EVENT_WRITE)
+        return talk.over
 
     def _what_is_late(self, now: float, began: float, timeout_s: float) -> Late:
         report = self._report
@@ -226,16 +257,17 @@ class Supervisor:
             del self._to_read[file]
 
     def _write(self, file: FileIO) -> None:
-        left = self._to_write[file]
+        left, broken = self._to_write[file], False
         try:
             left = left[file.write(left) or 0 :] if left else left
         except BrokenPipeError:
-            left = memoryview(b"")
+            left, broken = memoryview(b""), True
         self._to_write[file] = left
         if not left:
             self._selector.unregister(file)
-            # The orders stay open as long as the keeper shall go on.
-            if file is not self._pipes.orders:
+            # The orders stay open as long as the keeper shall go on, and a program that is talked with hears more.
+            kept_open = file is self._pipes.orders or (self._talk is not None and not broken)
+            if not kept_open:
                 file.close()
 
     def _stop(self) -> None:

@@ -21,6 +21,7 @@ MODULES: Final = (
     "memories",
     "generators",
     "hooks",
+    "plugins",
 )
 
 

@@ -154,7 +154,7 @@ def _packs(agent: AgentDefinition, known: Registries, found: Findings, *, at_run
 def _connections(agent: AgentDefinition, known: Registries, found: Findings) -> None:
     for index, plugin in enumerate(agent.plugins):
         if known.plugins is not None and plugin not in known.plugins:
-            message = f"no plugin {quoted(plugin)} is installed{found.nearest(plugin, known.plugins)}"
+            message = f"no plugin {quoted(plugin)} is installed and enabled{found.nearest(plugin, known.plugins)}"
             found.add("plugin_unknown", f"plugins[{index}]", message)
     for index, server in enumerate(agent.mcp_servers):
         if known.mcp_servers is not None and server not in known.mcp_servers:

@@ -4,6 +4,7 @@ The routes come from the OpenAPI document, so a new one is tested by being there
 kind of thing known here fails the test: it has to be given two owners' things first.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import insert, select
 
-from orchestrator import keys
+from orchestrator import keys, plugins
 from orchestrator.api.app import create_app
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database, now_ms
@@ -47,6 +48,7 @@ def things_of(settings: Settings, client: TestClient, owner: str) -> Things:
     connection = {"kind": "telegram", "token": "123456:" + "A" * 35}
     assert client.put(f"{API}/connections/{name}", json=connection).status_code == 201
     key = keys.add(settings, mark, owner=owner)[0]
+    plugin = plugin_of(settings, owner, mark)
     signal_id, memory_id = new_id(), new_id()
     row = {"id": signal_id, "owner_id": owner, "kind": "notice", "status": "open", "title": mark, "options": []}
     memory = {"id": memory_id, "owner_id": owner, "namespace": "owner", "kind": "fact", "content": mark}
@@ -69,10 +71,22 @@ def things_of(settings: Settings, client: TestClient, owner: str) -> Things:
         "schedule_id": schedule["id"],
         "generator_id": generator["id"],
         "memory_id": memory_id,
+        "plugin_id": plugin,
         "key_id": key["id"],
         "name": name,
         "hook_id": client.post(f"{API}/hooks", json={"name": mark, "agentId": agent["id"]}).json()["id"],
     }
+
+
+def plugin_of(settings: Settings, owner: str, mark: str) -> str:
+    """The id of a plugin this owner has installed."""
+    about = [{"id": f"{owner}plug-a", "name": mark, "instructions": "Work."}]
+    bundle = {"id": f"{owner}plug", "name": mark, "version": "1.0.0", "agents": about}
+    source = settings.home / f"source-{owner}"
+    source.mkdir(parents=True)
+    (source / "manifest.json").write_text(json.dumps(bundle))
+    mine = settings.model_copy(update={"owner": owner})
+    return str(plugins.install(mine, source, [], taken=frozenset())["id"])
 
 
 @dataclass(frozen=True)

@@ -487,6 +487,21 @@ def upgrade() -> None:
         batch_op.create_index("ix_signals_task_id_digest", ["task_id", "digest"], unique=False)
 
     op.create_table(
+        "plugins",
+        sa.Column("owner_id", sa.Text(), nullable=False),
+        sa.Column("plugin_id", sa.Text(), nullable=False),
+        sa.Column("version", sa.Text(), nullable=False),
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.Column("manifest", sa.Text(), nullable=False),
+        sa.Column("files", sa.Text(), nullable=False),
+        sa.Column("granted", sa.Text(), nullable=False),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("installed_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", "plugin_id", name=op.f("pk_plugins")),
+    )
+
+    op.create_table(
         "generators",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("owner_id", sa.Text(), nullable=False),
@@ -792,6 +807,7 @@ def downgrade() -> None:
     op.drop_table("firings")
     op.drop_table("schedules")
     op.drop_table("generators")
+    op.drop_table("plugins")
     with op.batch_alter_table("signals", schema=None) as batch_op:
         batch_op.drop_index("ix_signals_task_id_digest")
         batch_op.drop_index("ix_signals_status_expires_at")
