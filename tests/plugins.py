@@ -59,7 +59,10 @@ class Workshop:
         return SkillRegistry(self.tools.skills(owner, ids or ("hello",), told))
 
     def call(self, given: dict[str, Any] | None = None, name: str = "hello.greet", **context: Any) -> SkillResult:
-        about = {"emit": lambda kind, data: self.events.append((kind, data)), "caller": Caller("run", run_id="r")}
+        about: dict[str, Any] = {
+            "emit": lambda kind, data: self.events.append((kind, data)),
+            "caller": Caller("run", run_id="r"),
+        }
         return self.registry().invoke(name, given or {"name": "Ada"}, SkillContext(**(about | context)))
 
     @property

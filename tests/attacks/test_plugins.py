@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator import plugins
 from orchestrator.settings import Settings
+from registry.connections import HttpConnection
 from registry.permissions import Policy
 from registry.skills.context import Authority, Caller, SkillContext
 from registry.skills.network import Incoming, Outgoing
@@ -30,11 +31,12 @@ class Net:
 
     def __init__(self) -> None:
         self.asked: list[Outgoing] = []
+        self.body = b"pong"
 
     def send(self, request: Outgoing, *, cancelled: Any = None) -> Incoming:
         self.asked.append(request)
         url = parse_url(request.url)
-        return Incoming(200, url, [("content-type", "text/plain")], b"pong", False, 1, [url])
+        return Incoming(200, url, [("content-type", "text/plain")], self.body, False, 1, [url])
 
 
 @pytest.fixture
@@ -210,10 +212,38 @@ def test_the_network_is_the_granted_host_through_the_guard_and_no_redirect_is_fo
     world = workshop.registry().find("hello.greet")
     assert world is not None and world.world_acting and world.open_world
     assert workshop.call(net=net).code == "denied", "a plugin with the network acts on the world: nobody said yes"
-    context = SkillContext(Caller("person"), net=net)  # type: ignore[arg-type]
+    context = SkillContext(Caller("person"), net=net)
     answer = workshop.registry().invoke("hello.greet", {"name": "x"}, context, Authority(None))
     assert set(answer.output["words"].split()[1:]) <= {"not_allowed", "invalid_input"}
     assert [(one.url, one.redirects) for one in net.asked] == [("https://api.example.com/x", 0)]
+
+
+class Connected:
+    """One connection, bound to one host."""
+
+    def find(self, owner_id: str, kind: Any, name: str | None = None) -> Any:
+        given = {"hosts": ("api.example.com",), "secret": "the-secret-of-the-owner"}
+        return HttpConnection.model_validate(given) if name == "key" else None
+
+
+def test_a_secret_goes_where_its_connection_is_bound_to_and_never_into_the_plugin(
+    workshop: Workshop, plugin: Any
+) -> None:
+    plugin(
+        "words = [officina.fetch('https://api.example.com/x', secret='key')['body']]\n"
+        "for url, key in (('https://other.example.com/', 'key'), ('https://api.example.com/', 'other')):\n"
+        "    try: officina.fetch(url, secret=key); words.append(url)\n"
+        "    except officina.Error as e: words.append(e.code)\n"
+        "return {'words': ' '.join(words)}",
+        *("net:api.example.com", "net:other.example.com", "secret:key"),
+    )
+    net = Net()
+    net.body = b"you sent the-secret-of-the-owner"
+    context = SkillContext(Caller("person"), net=net, connections=Connected())
+    answer = workshop.registry().invoke("hello.greet", {"name": "x"}, context, Authority(None))
+    assert answer.output["words"].split()[-2:] == ["not_allowed", "not_allowed"], answer
+    assert "the-secret" not in answer.output["words"] and "***" in answer.output["words"]
+    assert [one.headers.get("Authorization") for one in net.asked] == ["Bearer the-secret-of-the-owner"]
 
 
 @pytest.mark.parametrize(
