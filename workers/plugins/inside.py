@@ -113,4 +113,5 @@ def main() -> None:
         send(said, {"failed": f"{type(error).__name__}: {error}"[:1000]})
 
 
-main()
+if __name__ == "__main__":
+    main()
