@@ -1,0 +1,175 @@
+"""The parts that `deploy/` configures, as it configures them, with real work on them."""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import yaml
+from redis import Redis
+from redis.exceptions import AuthenticationError, NoPermissionError, ResponseError
+from sqlalchemy import text
+
+from orchestrator.settings import Settings
+from orchestrator.stack.processes import Process
+from orchestrator.stack.redis_server import find_server, free_port
+from orchestrator.store import wakes
+from orchestrator.store.database import get_database
+from tests.certificates import issue
+from tests.projects import Watched, start, task
+from tests.support import eventually
+from tests.workers import WorkerProcess
+
+pytestmark = pytest.mark.slow
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+PASSWORD = "a-password-of-the-tests"
+PLAN = [task("a"), task("b"), task("c", after=["a"])]
+SAYS = {"tasks": {key: [{"say": "Done."}] for key in "abc"}}
+
+
+@pytest.fixture
+def guarded_redis(tmp_path: Path) -> Iterator[str]:
+    """A server on the configuration and the users of `deploy/redis`: gives its address for the user `officina`.
+
+    Where the server at hand was built without TLS, it listens without.
+    """
+    certificates, port, program = issue(tmp_path, "localhost", "127.0.0.1"), free_port(), str(find_server().path)
+    secure = _speaks_tls(program)
+    for name in ("redis.conf", "users.acl"):
+        written = (DEPLOY / "redis" / name).read_text(encoding="utf-8")
+        for there, here in {
+            "port 0\ntls-port 6379": f"port 0\ntls-port {port}\nbind 127.0.0.1",
+            "/etc/officina/redis.crt": str(certificates.chain),
+            "/etc/officina/redis.key": str(certificates.chain),
+            "/etc/officina/ca.crt": str(certificates.root),
+            "/etc/officina/users.acl": str(tmp_path / "users.acl"),
+            "REPLACE_WITH_SHA256_OF_THE_PASSWORD": hashlib.sha256(PASSWORD.encode()).hexdigest(),
+        }.items():
+            written = written.replace(there, here)
+        if not secure:
+            written = re.sub(r"^tls-(?!port).*$", "", written.replace("port 0\ntls-port", "port"), flags=re.M)
+        (tmp_path / name).write_text(written, encoding="utf-8")
+    server = Process([program, str(tmp_path / "redis.conf")], log=tmp_path / "redis.log")
+    scheme, more = ("rediss", f"?ssl_cert_reqs=required&ssl_ca_certs={certificates.root}") if secure else ("redis", "")
+    try:
+        eventually(lambda: _answers(f"{scheme}://health:x@localhost:{port}/0{more}"), 15)
+        yield f"{scheme}://officina:{PASSWORD}@localhost:{port}/0{more}"
+    finally:
+        server.end(5)
+
+
+def _speaks_tls(program: str) -> bool:
+    said = subprocess.run(
+        [program, "--port", "0", "--tls-port", "1"], capture_output=True, text=True, timeout=20
+    ).stdout
+    return "TLS support" not in said and "Missing implement" not in said
+
+
+def _answers(url: str) -> bool:
+    try:
+        with Redis.from_url(url) as client:
+            return bool(client.ping())
+    except Exception:
+        return False
+
+
+def test_a_project_runs_over_redis_as_deployed(live_settings: Settings, guarded_redis: str, tmp_path: Path) -> None:
+    settings = live_settings.model_copy(update={"broker_url": guarded_redis, "redis_url": ""})
+    project = Watched(settings, start(tmp_path, settings, PLAN, SAYS).project_id)
+    worker = WorkerProcess(settings, tmp_path / "worker.log", {}).ready()
+    try:
+        assert project.ended() == "completed"
+        assert "NOPERM" not in worker.output
+    finally:
+        worker.kill()
+
+
+def test_the_user_of_officina_cannot_administer_redis(guarded_redis: str) -> None:
+    with Redis.from_url(guarded_redis) as client:
+        for command in (["CONFIG", "GET", "*"], ["FLUSHALL"], ["ACL", "LIST"], ["SHUTDOWN"], ["DEBUG", "SLEEP", "0"]):
+            with pytest.raises((NoPermissionError, ResponseError)):
+                client.execute_command(*command)
+    with pytest.raises((AuthenticationError, NoPermissionError, ResponseError)):
+        Redis.from_url(guarded_redis.replace(f"officina:{PASSWORD}@", "")).set("a", "b")
+
+
+def test_keda_counts_what_runs_and_what_waits_for_a_slot(live_settings: Settings, tmp_path: Path) -> None:
+    documents = yaml.safe_load_all((DEPLOY / "kubernetes" / "scaling.yaml").read_text(encoding="utf-8"))
+    query = next(one for one in documents if one["kind"] == "ScaledObject")["spec"]["triggers"][0]["metadata"]["query"]
+
+    def counted() -> int:
+        with get_database(live_settings).read() as connection:
+            return int(connection.execute(text(query)).scalar_one())
+
+    database = get_database(live_settings)
+    made = start(tmp_path, live_settings, PLAN, SAYS)
+    assert counted() == 0, "nobody has woken it yet"
+
+    database.write(lambda c: wakes.advance(c, made.project_id))
+    assert counted() == 2
+
+    worker = WorkerProcess(live_settings, tmp_path / "worker.log", {}).ready()
+    try:
+        assert Watched(live_settings, made.project_id).ended() == "completed"
+        assert counted() == 0
+    finally:
+        worker.kill()
+
+
+@pytest.fixture
+def flower(redis_url: str, tmp_path: Path) -> Iterator[str]:
+    """Flower as the container starts it: by the command and the variables of the compose file."""
+    service: dict[str, Any] = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]["flower"]
+    port = free_port()
+    words = [word.replace("--address=0.0.0.0", "--address=127.0.0.1") for word in service["command"]]
+    words = [f"--port={port}" if word.startswith("--port") else word for word in words]
+    celery = Path(sys.executable).with_name("celery")
+    broker = redis_url.replace("unix://", "redis+socket://")
+    process = Process(
+        [str(celery), *words],
+        log=tmp_path / "flower.log",
+        env={"PATH": str(celery.parent), "BROKER_URL": broker, "FLOWER_BASIC_AUTH": "ann:of-the-tests"},
+    )
+    try:
+        eventually(lambda: _opens(f"http://127.0.0.1:{port}/healthcheck"), 40)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+
+
+def _opens(url: str) -> bool:
+    try:
+        return httpx2.get(url).status_code == 200
+    except httpx2.HTTPError:
+        return False
+
+
+def test_flower_asks_who_is_there_and_changes_nothing(flower: str) -> None:
+    assert httpx2.get(f"{flower}/workers").status_code == 401
+    assert httpx2.get(f"{flower}/api/tasks").status_code == 401
+    known = ("ann", "of-the-tests")
+    assert httpx2.get(f"{flower}/workers", auth=known).status_code == 200
+    sent = httpx2.post(f"{flower}/api/task/async-apply/officina.run", auth=known, content=json.dumps({"args": ["x"]}))
+    assert sent.status_code in (403, 405)
+
+
+def test_a_database_is_checked_before_anything_starts_on_it(tmp_path: Path) -> None:
+    def officina(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [str(Path(sys.executable).with_name("officina")), *words]
+        environment = {"OFFICINA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+    before = officina("db", "check")
+    officina("db", "upgrade")
+    after = officina("db", "check", "--wait", "5")
+
+    assert (before.returncode, after.returncode) == (1, 0)
+    assert "officina db upgrade" in before.stderr
+    assert "is at this release" in after.stdout
