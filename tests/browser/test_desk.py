@@ -128,7 +128,7 @@ def test_whatever_anybody_wrote_is_text(open_desk: Open, studio_settings: Settin
     project.event("file.written", {"path": HOSTILE, "bytes": 1}, "a")
     project.file(HOSTILE)
     page = open_desk()
-    at = f"/projects/{project.id}"
+    home, at = page.url.rstrip("/"), f"/projects/{project.id}"
 
     for path in (
         "/",
@@ -142,12 +142,13 @@ def test_whatever_anybody_wrote_is_text(open_desk: Open, studio_settings: Settin
         f"{at}/tasks/a",
         f"{at}/tasks/b",
     ):
-        page.goto(page.url.split("/", 3)[0] + "//" + page.url.split("/")[2] + path)
+        page.goto(home + path)
         text = page.locator("main").inner_text()
         assert "<img src=x" in text, path
         assert not set(text) & {"\u202e", "\x1b", "\u200b"}, path
         assert "owned" not in page.title().replace("document.title='owned'", "")
         assert page.locator("main b, main img[src=x]").count() == 0, path
+    page.goto(f"{home}{at}/trace?show=all")
     page.locator(".trace summary").first.click()
     page.locator(".trace pre").first.wait_for()
     assert "⟦U+202E⟧" in page.locator(".trace pre").first.inner_text()

@@ -6,12 +6,13 @@ from fastapi import Body
 from pydantic import Field
 from starlette.responses import Response
 
-from orchestrator import control, lookup, signals, timetable, views
+from orchestrator import control, held, lookup, signals, timetable, views
 from orchestrator.api.auth import Asking, Person
 from orchestrator.api.desk import forms
 from orchestrator.api.desk.rendering import said
 from orchestrator.api.desk.routing import router as make_router
 from orchestrator.api.gate import Refusal
+from orchestrator.api.shared import skills
 from registry.base import Json, Model
 from registry.errors import Refused
 from registry.jsontext import JsonFault, parse
@@ -29,6 +30,10 @@ class Choice(Model):
     digest: str | None = Field(None, max_length=200)
     #: Why not, or whatever else a person adds.
     text: str | None = Field(None, max_length=4_000)
+
+
+class Version(Model):
+    version: str = Field(max_length=200)
 
 
 class Cut(Model):
@@ -88,6 +93,15 @@ def cancel(asking: Person, project_id: str) -> Response:
         whole = lookup.project_id(connection, project_id, asking.owner)
     control.cancel(asking.settings, whole, by=asking.who.name)
     return said("Cancelled. What runs stops at its next check.")
+
+
+@router.post("/projects/{project_id}/start")
+def begin(asking: Person, project_id: str, body: Version) -> Response:
+    """Starts the plan that the page showed, and no other."""
+    with asking.database.read() as connection:
+        whole = lookup.project_id(connection, project_id, asking.owner)
+    held.start(asking.settings, skills(), whole, version=body.version)
+    return said("Started")
 
 
 @router.post("/tasks/{task_id}/retry")

@@ -22,6 +22,7 @@ from orchestrator.terminal import scene as scenes
 from orchestrator.terminal.activity import Activity
 from orchestrator.terminal.scene import Scene
 from registry.errors import Refused
+from registry.jsontext import digest
 
 router = make_router()
 
@@ -76,7 +77,7 @@ def overview(asking: Person, project_id: str) -> Response:
             "picture": plan_picture.picture(looked.scene),
             "cards": questions.cards(connection, looked.scene.signals),
             "unknown": views.unknown(connection, looked.scene.id),
-            "brief": connection.scalar(select(projects.c.brief).where(projects.c.id == looked.scene.id)),
+            **_asked(connection, looked.scene),
         }
     return page("overview.html", shell(asking, "projects", **looked.facts("overview"), **facts))
 
@@ -220,6 +221,14 @@ def _look(connection: Connection, asking: Asking, project_id: str) -> Looked:
     if scene.status not in PROJECT_ENDED:
         activity.take(events.after(connection, whole, max(0, seq - _LATELY), 2 * _LATELY))
     return Looked(scene, activity, seq, {one.id: one.title for one in scene.tasks.values()})
+
+
+def _asked(connection: Connection, scene: Scene) -> dict[str, Any]:
+    """The brief, and the plan while it waits for a person, with the version a start is bound to."""
+    p = projects.c
+    row = connection.execute(select(p.brief, p.held, p.plan).where(p.id == scene.id)).one()
+    plan = row.plan if row.held and scene.status == "planning" else None
+    return {"brief": row.brief, "plan": plan, "version": plan and digest(plan)}
 
 
 def _waiting(connection: Connection, ids: list[str]) -> dict[str, int]:

@@ -151,3 +151,19 @@ def test_rows_that_no_check_of_ours_ever_saw_are_text_on_every_page(settings: Se
         assert "<img src=x" not in shown.text and "<b>bold" not in shown.text, path
         assert not set(shown.text) & {"\u202e", "\x1b", "\u200b"}, path
     assert "⟦U+202E⟧" in desk.get(f"{at}/events/1").text
+
+
+def test_a_plan_that_waits_is_shown_and_started_as_it_was_shown(desk: TestClient) -> None:
+    body = {"title": "Wait", "brief": "b", "tasks": PLAN, "rehearse": True, "planOnly": True}
+    made = desk.post("/api/studio/projects", json=body)
+    assert made.status_code == 201, made.text
+    at = f"/projects/{made.json()['id']}"
+
+    shown = desk.get(at)
+
+    assert "A plan waits for you" in shown.text and "&lt;img src=x" in shown.text
+    version = re.search(r'name="version" value="([^"]+)"', shown.text)
+    assert version is not None
+    assert desk.post(f"{at}/start", json={"version": "0" * 64}, headers={"hx-request": "true"}).status_code == 412
+    assert desk.post(f"{at}/start", json={"version": version[1]}).status_code == 200
+    assert "A plan waits for you" not in desk.get(at).text
