@@ -75,7 +75,7 @@ def open_desk(browser: "Browser", api: ApiProcess, studio_settings: Settings) ->
         page = context.new_page()
         page.set_default_timeout(30_000)
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda said: faults.append(said.text) if "Content Security" in said.text else None)
+        page.on("console", lambda said: faults.append(said.text) if "script-src" in said.text else None)
         page.goto(f"{api.url}/login#{keys.make_code(studio_settings)}")
         page.wait_for_url(f"{api.url}/")
         if path != "/":

@@ -1,6 +1,7 @@
 """The desk in a real browser, over a real API, Redis and worker."""
 
 import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,19 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
+#: Milliseconds between frames at the 75th percentile, while the page is scrolled from end to end by its height.
+_SCROLL = """async () => {
+    const times = [];
+    const step = innerHeight * 0.8;
+    window.scrollTo(0, 0);
+    for (let frame = 0; frame < 40; frame++) {
+        const before = performance.now();
+        window.scrollBy(0, frame % 10 === 9 ? document.body.scrollHeight / 5 : step);
+        await new Promise(requestAnimationFrame);
+        times.push(performance.now() - before);
+    }
+    return times.sort((a, b) => a - b)[30];
+}"""
 FAR = 4_000_000_000_000
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><b>bold</b> \u202egnp.exe\u202c \x1b[31m \u200b{{ 7*7 }}"
 
@@ -167,27 +181,16 @@ def test_a_trace_of_five_thousand_lines_scrolls_smoothly(open_desk: Open, studio
     get_database(studio_settings).write(lambda connection: connection.execute(insert(events), rows))
     page = open_desk(f"/projects/{project.id}/trace?show=all")
 
-    deadline = 60
-    while page.locator(".line").count() < 5_000 and deadline:
+    few = page.evaluate(_SCROLL)
+    deadline = time.monotonic() + 60
+    while page.locator(".line").count() < 5_000 and time.monotonic() < deadline:
         page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
-        page.wait_for_timeout(150)
-        deadline -= 1
+        page.wait_for_timeout(50)
     assert page.locator(".line").count() == 5_000
-    worst = page.evaluate(
-        """async () => {
-            const times = [];
-            let last = performance.now();
-            for (let step = 0; step < 60; step++) {
-                window.scrollTo(0, document.body.scrollHeight * (step % 2 ? 1 - step / 60 : step / 60));
-                await new Promise(requestAnimationFrame);
-                times.push(performance.now() - last);
-                last = performance.now();
-            }
-            return times.sort((a, b) => a - b)[Math.floor(times.length * 0.9)];
-        }"""
-    )
-    # A frame is 16 ms; this machine may be busy with other things, a page that lays out 5,000 lines anew takes longer.
-    assert worst < 120
+    many = page.evaluate(_SCROLL)
+    # What is out of sight is not laid out, so that ten times the lines cost a frame little more. Both are measured here
+    # and now: this machine may be busy with other things.
+    assert many < 3 * few + 50, f"a frame takes {many:.0f} ms with 5,000 lines, {few:.0f} ms with 500"
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1600, "light")])

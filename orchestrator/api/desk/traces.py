@@ -11,7 +11,7 @@ from orchestrator.store.tables import events
 from orchestrator.terminal.sentences import is_stand_in, sentence
 
 #: Lines of a page.
-PAGE: Final = 250
+PAGE: Final = 500
 
 #: Filter -> the kinds of lines it lets through; what ends with a dot is a beginning.
 GROUPS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
