@@ -1,20 +1,20 @@
 """What Prometheus scrapes: how much waits, runs, costs and fails, read from the rows at that moment.
 
-A handful of statements a scrape, each over an index or a small table; nothing is counted in memory, so that every
-process says the same and a restart loses nothing. Names of projects, agents or owners are in none of it.
+A handful of statements a scrape, of which one reads all runs once; nothing is counted in memory, so that every process
+says the same and a restart loses nothing. Names of projects, agents or owners are in none of it.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Row, func, select
 
 from orchestrator.settings import Settings
-from orchestrator.states import RUN_ENDED
+from orchestrator.states import RUN_ENDED, RUN_OPEN, RUN_PARKED
 from orchestrator.store.database import get_database, now_ms
 from orchestrator.store.tables import projects, runs, signals, workers
 from orchestrator.store.workers import SILENT_MS
@@ -38,84 +38,94 @@ class _Rows(Collector):
     def collect(self) -> Iterator[Metric]:
         with self._database.read() as connection:
             now = int(connection.execute(select(now_ms())).scalar_one())
-            yield from _open_runs(connection, now)
-            yield from _totals(connection)
-            yield from _failures(connection, now)
+            yield from _runs(connection, now)
             yield from _projects(connection)
             yield from _signals(connection, now)
             yield from _workers(connection, now)
 
 
-def _open_runs(connection: Connection, now: int) -> Iterator[Metric]:
+def _runs(connection: Connection, now: int) -> Iterator[Metric]:
+    """Everything about runs: one look at them, and one more at those that failed when any did."""
     r = runs.c
-    query = (
-        select(r.status, r.waiting_on, func.count().label("many"), func.min(r.due_at).label("due"))
-        .where(r.status.not_in(sorted(RUN_ENDED)))
-        .group_by(r.status, r.waiting_on)
-    )
+    sums = (r.steps, r.running_ms, r.turns, r.tokens, r.cost_micro, r.backoffs)
+    query = select(
+        r.status,
+        r.waiting_on,
+        func.count().label("many"),
+        func.min(r.created_at).filter(r.wakes > 0).label("oldest"),
+        *(func.sum(column).label(column.name) for column in sums),
+    ).group_by(r.status, r.waiting_on)
     rows = connection.execute(query).all()
+    yield from _states(rows, now)
+    yield from _totals(rows)
+    yield from _model_errors(rows)
+    yield _failures(connection, now, any(row.status == "failed" for row in rows))
+
+
+def _states(rows: Sequence[Row[Any]], now: int) -> Iterator[Metric]:
     states: Counter[str] = Counter()
     parked = GaugeMetricFamily("officina_runs_parked", "Parked runs by what they wait for.", labels=["on"])
     for row in rows:
         states[row.status] += row.many
-        if row.status in ("needs_input", "waiting"):
+        if row.status in RUN_PARKED:
             parked.add_metric([row.waiting_on or "signals"], row.many)
+    yield parked
     open_ = GaugeMetricFamily("officina_runs_open", "Runs that have not ended, by state.", labels=["status"])
-    for status in ("queued", "running", "needs_input", "waiting"):
+    for status in sorted(RUN_OPEN):
         open_.add_metric([status], states[status])
     yield open_
-    yield parked
-    oldest = connection.execute(select(func.min(r.created_at)).where(r.status == "queued", r.wakes > 0)).scalar()
+    ended = CounterMetricFamily("officina_runs_ended", "Runs that have ended, by how.", labels=["status"])
+    for status in sorted(RUN_ENDED):
+        ended.add_metric([status], states[status])
+    yield ended
+    oldest = min((row.oldest for row in rows if row.status == "queued" and row.oldest), default=now)
     age = GaugeMetricFamily("officina_queue_oldest_seconds", "Age of the oldest run that waits for a free slot.")
-    age.add_metric([], max(0, now - oldest) / 1000 if oldest else 0)
+    age.add_metric([], max(0, now - oldest) / 1000)
     yield age
 
 
-def _totals(connection: Connection) -> Iterator[Metric]:
+def _totals(rows: Sequence[Row[Any]]) -> Iterator[Metric]:
     """Sums over all runs: their rates say how long a step takes, and what an hour costs."""
-    r = runs.c
-    sums = (func.sum(r.steps), func.sum(r.running_ms), func.sum(r.turns), func.sum(r.tokens), func.sum(r.cost_micro))
-    row = connection.execute(select(*sums)).one()
     named = (
-        ("officina_steps", "Steps of runs.", 1),
-        ("officina_running_seconds", "Time runs were at work; over officina_steps_total it is the latency.", 1_000),
-        ("officina_model_calls", "Model calls of runs.", 1),
-        ("officina_tokens", "Tokens of runs.", 1),
-        ("officina_cost_usd", "USD spent, where prices are known.", 1_000_000),
+        ("officina_steps", "steps", "Steps of runs.", 1),
+        (
+            "officina_running_seconds",
+            "running_ms",
+            "Time at work; its rate over that of steps is their latency.",
+            1_000,
+        ),
+        ("officina_model_calls", "turns", "Model calls of runs.", 1),
+        ("officina_tokens", "tokens", "Tokens of runs.", 1),
+        ("officina_cost_usd", "cost_micro", "USD spent, where prices are known.", 1_000_000),
     )
-    for (name, words, unit), value in zip(named, row, strict=True):
+    for name, column, words, unit in named:
         counter = CounterMetricFamily(name, words)
-        counter.add_metric([], float(value or 0) / unit)
+        counter.add_metric([], sum(int(row._mapping[column] or 0) for row in rows) / unit)
         yield counter
-    ended = CounterMetricFamily("officina_runs_ended", "Runs that have ended, by how.", labels=["status"])
-    by_status = select(r.status, func.count()).where(r.status.in_(sorted(RUN_ENDED))).group_by(r.status)
-    found = {row[0]: row[1] for row in connection.execute(by_status)}
-    for status in sorted(RUN_ENDED):
-        ended.add_metric([status], found.get(status, 0))
-    yield ended
 
 
-def _failures(connection: Connection, now: int) -> Iterator[Metric]:
-    r = runs.c
-    lately = (r.status == "failed") & (r.ended_at > now - LATELY_MS)
-    codes: Counter[str] = Counter()
-    for error in connection.execute(select(r.error).where(lately).limit(10_000)).scalars():
-        codes[str((error or {}).get("code") or "unknown")[:60]] += 1
-    failed = GaugeMetricFamily(
-        "officina_runs_failed_last_hour", "Runs that failed within an hour, by code.", labels=["code"]
-    )
-    for code, many in codes.items():
-        failed.add_metric([code], many)
-    yield failed
-    backing = func.count().filter(r.waiting_on == "backoff")
-    errors = func.sum(r.backoffs)
-    row = connection.execute(select(backing, errors).where(r.status.not_in(sorted(RUN_ENDED)))).one()
+def _model_errors(rows: Sequence[Row[Any]]) -> Iterator[Metric]:
+    backing_off = sum(row.many for row in rows if row.status in RUN_OPEN and row.waiting_on == "backoff")
     waits = GaugeMetricFamily("officina_model_backoffs", "Open runs that wait because the model failed them.")
-    waits.add_metric([], row[0] or 0)
+    waits.add_metric([], backing_off)
     yield waits
     in_a_row = GaugeMetricFamily("officina_model_errors_open", "Model calls that failed in a row, over all open runs.")
-    in_a_row.add_metric([], float(row[1] or 0))
+    in_a_row.add_metric([], sum(int(row.backoffs or 0) for row in rows if row.status in RUN_OPEN))
     yield in_a_row
+
+
+def _failures(connection: Connection, now: int, any_failed: bool) -> Metric:
+    r = runs.c
+    codes: Counter[str] = Counter()
+    if any_failed:
+        lately = (r.status == "failed") & (r.ended_at > now - LATELY_MS)
+        for error in connection.execute(select(r.error).where(lately).limit(10_000)).scalars():
+            codes[str((error or {}).get("code") or "unknown")[:60]] += 1
+    words = "Runs that failed within an hour, by code."
+    failed = GaugeMetricFamily("officina_runs_failed_last_hour", words, labels=["code"])
+    for code, many in codes.items():
+        failed.add_metric([code], many)
+    return failed
 
 
 def _projects(connection: Connection) -> Iterator[Metric]:
