@@ -83,7 +83,7 @@ def ask(settings: Settings, where: Place, call_id: str, pending: Pending) -> str
         "reason": pending.reason,
         "options": [{"id": word, "label": word} for word in ("Do it", "No")],
         "priority": "normal",
-        "action": {"toolCallId": call_id, "skill": pending.skill, "input": pending.input},
+        "action": {"toolCallId": call_id} | pending.action,
         "digest": pending.digest,
         "schema": _SCHEMA,
         "carry_on": True,

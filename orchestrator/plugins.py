@@ -181,12 +181,12 @@ def enabled(settings: Settings, owner_id: str) -> dict[str, Installed]:
 class Cards(Mapping[str, frozenset[str]]):
     """The tools of an owner's plugins by id, for whoever judges definitions; asked only when one names a plugin."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, owner_id: str | None = None) -> None:
+        self._settings, self._owner_id = settings, owner_id or settings.owner
 
     @property
     def _now(self) -> dict[str, frozenset[str]]:
-        return {id_: one.tools for id_, one in enabled(self._settings, self._settings.owner).items()}
+        return {id_: one.tools for id_, one in enabled(self._settings, self._owner_id).items()}
 
     def __getitem__(self, plugin_id: str) -> frozenset[str]:
         return self._now[plugin_id]

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -17,8 +17,10 @@ from registry.permissions import Policy
 from registry.personas import TEAM_PERMISSIONS
 from registry.skills.context import Authority, Caller, SkillContext
 from registry.skills.registry import SkillResult
+from registry.skills.skill import Skill
 from workers import calling
 from workers.engine.contexts import Roster
+from workers.engine.services import Services
 from workers.engine.toolset import Toolset
 from workers.runtime import Runtime
 
@@ -74,7 +76,7 @@ def _perform(runtime: Runtime, row: Any) -> None:
             files.append(FileRecord(data["path"], data["bytes"], data["sha256"], data.get("skill")))
 
     call = _of_run(runtime, row, emit) if row.run_id else _of_project(runtime, row, emit)
-    result = call(Authority(row.digest, row.id)).to_json()
+    result = call(Authority(row.digest, row.id, row.action.get("release"))).to_json()
     crashpoints.reached("settling")
     runtime.database.write(lambda c: actions.settle(c, row, result, lines, files))
     followers.publish(runtime.settings, row.project_id or "", 0)
@@ -89,7 +91,9 @@ def _of_run(runtime: Runtime, row: Any, emit: Emit) -> Act:
     services = runtime.services
     above = tuple(Policy(*one) for one in record.ancestors)
     serve = partial(services.mcp, left_out=lambda *_about: None)
-    tools = Toolset(agent, services, kind=record.kind, serve=serve)
+    tools = Toolset(
+        agent, services, kind=record.kind, serve=serve, plugged=partial(_plugged, services, record.owner_id)
+    )
     context = SkillContext(
         caller=Caller(
             kind="run",
@@ -112,6 +116,11 @@ def _of_run(runtime: Runtime, row: Any, emit: Emit) -> Act:
         **services.ports(record),
     )
     return lambda authority: tools.registry.invoke(row.action["skill"], row.action["input"], context, authority)
+
+
+def _plugged(services: Services, owner_id: str, ids: Sequence[str], taken: Callable[[Skill], bool]) -> list[Skill]:
+    found = services.plugins.skills(owner_id, ids, lambda *_about: None)
+    return [skill for skill in found if not taken(skill)]
 
 
 def _of_project(runtime: Runtime, row: Any, emit: Emit) -> Act:

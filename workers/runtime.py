@@ -280,8 +280,8 @@ def services(settings: Settings) -> Services:
 def _known_now(settings: Settings, known: Registries, run: RunRecord) -> Registries:
     """The registries with what there is for this run at this moment."""
     documents = playbooks(settings, _folder(settings, run)).names
-    tools = {id_: one.tools for id_, one in plugins.enabled(settings, run.owner_id).items()}
-    return replace(known, documents=documents, mcp_servers=mcp_servers(settings).names, plugins=tools)
+    mine = plugins.Cards(settings, run.owner_id)
+    return replace(known, documents=documents, mcp_servers=mcp_servers(settings).names, plugins=mine)
 
 
 def _folder(settings: Settings, run: RunRecord) -> Path | None:

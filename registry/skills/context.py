@@ -207,6 +207,8 @@ class Authority:
     #: The call the yes binds to; None when the person makes the call themselves.
     digest: str | None
     signal_id: str | None = None
+    #: The release of the skill it was given for; None: it has none.
+    release: str | None = None
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,13 @@ class Pending:
     digest: str
     operation: str | None
     reason: str
+    #: Of the skill, where it has one (`Skill.release`).
+    release: str | None = None
+
+    @property
+    def action(self) -> dict[str, Json]:
+        """What is stored for the answer."""
+        return {"skill": self.skill, "input": self.input} | ({"release": self.release} if self.release else {})
 
 
 @dataclass
@@ -228,6 +235,8 @@ def _gate(call: Checked, context: SkillContext, authority: Authority | None) -> 
     """Steps 4 and 5. A person's own call has no policy: their act answers every ask."""
     if authority is not None and authority.digest not in (None, call.digest):
         raise SkillError("denied", "denied: the approval was given for another input than this one")
+    if authority is not None and authority.release not in (None, call.skill.release):
+        raise SkillError("denied", "denied: the approval was given for another release of this plugin")
     if context.policy is None:
         if "world" in call.operations and authority is None:
             raise SkillError(
@@ -239,7 +248,8 @@ def _gate(call: Checked, context: SkillContext, authority: Authority | None) -> 
         where = "denied in subagent context" if context.policy.ancestors else "denied"
         raise SkillError("denied", f"{where}: {verdict.operation}: {verdict.reason}")
     if verdict.gate == "ask" and authority is None:
-        pending = Pending(call.skill.name, call.canonical, call.digest, verdict.operation, verdict.reason)
+        release = call.skill.release
+        pending = Pending(call.skill.name, call.canonical, call.digest, verdict.operation, verdict.reason, release)
         return SkillResult(
             False, None, f"a person has to say yes first: {verdict.reason}", "approval_required", pending=pending
         )

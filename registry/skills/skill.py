@@ -68,6 +68,8 @@ class Skill:
     server: str | None = None
     #: The plugin whose tool it is: `<plugin>.<function>`.
     plugin: str | None = None
+    #: Digest of the code behind it, where that may change while a person thinks: a yes is for this release alone.
+    release: str | None = None
     #: Codes of its own faults, for the reference; those of every call (`invalid_input`, `timeout` ...) are left out.
     fails: tuple[str, ...] = ()
 

@@ -300,3 +300,16 @@ def test_another_owner_has_none_of_it(workshop: Workshop, tmp_path: Path) -> Non
     workshop.install(written(tmp_path / "p"))
     assert len(workshop.registry(owner="bob")) == 0
     assert workshop.left_out == [("hello", None, "it is not installed")]
+
+
+def test_a_yes_is_for_the_release_that_was_asked_about(workshop: Workshop, tmp_path: Path) -> None:
+    workshop.install(written(tmp_path / "p", skills=[skill(worldActing=True)]))
+    asked = workshop.call(policy=Policy({}, {})).pending
+    assert asked is not None and asked.release and asked.action["release"] == asked.release
+    yes = Authority(asked.digest, "s", asked.release)
+    context = SkillContext(Caller("run"), policy=Policy({}, {}))
+    assert workshop.registry().invoke("hello.greet", {"name": "Ada"}, context, yes).ok
+
+    workshop.install(written(tmp_path / "p", GREET.replace("Hello", "Evil"), skills=[skill(worldActing=True)]))
+    late = workshop.registry().invoke("hello.greet", {"name": "Ada"}, context, yes)
+    assert late.code == "denied" and "another release" in str(late.error)

@@ -45,7 +45,7 @@ def decision(
         call_id=call.id,
         reason=reason,
         options=[{"id": DO_IT, "label": DO_IT}, {"id": NO, "label": NO}],
-        action={"toolCallId": call.id, "skill": pending.skill, "input": pending.input},
+        action={"toolCallId": call.id} | pending.action,
         digest=pending.digest,
         schema=schema or DECISION,
         most_open=session.limits.open_decisions_per_project,

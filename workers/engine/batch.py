@@ -123,7 +123,7 @@ class Batch:
                 words = "denied: what the person was shown is not the call that would run, so it was not run"
                 self._finish(call, results.denied(words), signal)
                 return
-            authority = Authority(signal.digest, signal.id)
+            authority = Authority(signal.digest, signal.id, (signal.action or {}).get("release"))
         elif self._must_approve(call) and (pending := self._forced(call, about)):
             self._gate(call, SkillResult(False, code="approval_required", pending=pending))
             return
@@ -324,7 +324,8 @@ class Batch:
             return None
         reason = self.node.approve.reason if self.node.approve else None
         operation = next(iter(checked.operations), None)
-        return Pending(checked.skill.name, checked.canonical, checked.digest, operation, reason or "the graph says so")
+        words, release = reason or "the graph says so", checked.skill.release
+        return Pending(checked.skill.name, checked.canonical, checked.digest, operation, words, release)
 
 
 def _nature(skill: Skill | None, arguments: Json) -> tuple[list[str], str | None]:

@@ -93,6 +93,7 @@ class PluginTools:
             timeout_s=one.timeout_s,
             open_world=reaches_out,
             plugin=plugin.id,
+            release=plugin.digest,
         )
 
     def _call(self, plugin: Installed, one: PluginSkill, given: Json, context: SkillContext) -> Json:
