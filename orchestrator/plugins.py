@@ -25,7 +25,9 @@ from registry import archives
 from registry.base import Json
 from registry.errors import Fault, Refused, WrongUse
 from registry.ids import new_id
-from registry.plugins import Bundle, Manifest, granted, refused
+from registry.plugins import Bundle, Manifest, closed_form, effect, granted, operations, refused
+from registry.skills.contract import SchemaContract
+from registry.skills.skill import Skill
 
 #: Plugins one owner may have.
 MAX_PLUGINS: Final = 50
@@ -198,6 +200,27 @@ class Cards(Mapping[str, frozenset[str]]):
         return len(self._now)
 
 
+def definitions(settings: Settings) -> list[dict[str, Json]]:
+    """The skills of the owner's plugins as SkillDef, beside those of the catalogue."""
+    found = []
+    for plugin in enabled(settings, settings.owner).values():
+        for one in plugin.manifest.skills:
+            skill = Skill(
+                name=one.name,
+                title=one.name,
+                description=one.description,
+                input=SchemaContract(closed_form(one.input_schema)),
+                output=SchemaContract(one.output_schema) if one.output_schema else None,
+                run=lambda _given, _context: None,
+                operations=operations(plugin.granted, one),
+                effect=effect(plugin.granted, one),
+                timeout_s=one.timeout_s,
+                open_world=any(capability.startswith("net:") for capability in plugin.granted),
+            )
+            found.append(skill.definition(wired=settings.plugins.run))
+    return found
+
+
 def why_not(settings: Settings, owner_id: str, plugin_id: str) -> str:
     """Why a plugin cannot be used, in words."""
     row = next((row for row in _rows(settings, owner_id) if row.plugin_id == plugin_id), None)
@@ -358,6 +381,7 @@ __all__ = [
     "Cards",
     "Changed",
     "Installed",
+    "definitions",
     "disable",
     "enable",
     "enabled",

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from orchestrator import calls
+from orchestrator import calls, plugins
 from orchestrator.api.auth import Asking, Invoking, Reading
 from orchestrator.api.models import Out
 from orchestrator.api.parts import router as make_router
@@ -93,11 +93,16 @@ def personas(asking: Reading) -> Reply:
     return Reply({"items": [_persona(one) for one in PERSONAS.values()]})
 
 
-@router.get("/skills", response_model=list[SkillView], summary="Every registered skill, with its schemas")
+@router.get(
+    "/skills",
+    response_model=list[SkillView],
+    summary="Every registered skill, and those of your plugins, with their schemas",
+)
 def list_skills(asking: Reading) -> Reply:
     found = list(skills())
     missing = unwired(asking.settings, found)
-    return Reply([skill.definition(wired=skill.name not in missing) for skill in found])
+    shown = [skill.definition(wired=skill.name not in missing) for skill in found]
+    return Reply([*shown, *plugins.definitions(asking.settings)])
 
 
 @router.post(
