@@ -8,13 +8,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 from sqlalchemy import Row, select
 
-from orchestrator import events, threads, views
+from orchestrator import events, live, threads, views
 from orchestrator.records import Event
 from orchestrator.settings import Settings
 from orchestrator.states import RUN_ENDED
@@ -175,7 +176,9 @@ class Chat:
         """Shows a run until it ends; False when it waits for an answer that nobody here gives."""
         talk = Talk(run_id, str(self._row().agent_name))
         begun, attended, hinted, over = time.monotonic(), set[str](), False, False
-        for batch in events.follow(self.settings, self.thread_id, self._seen, stop=lambda: talk.ended is not None):
+        hear = partial(self._hear, talk) if self._tell is None and self._console.is_terminal else None
+        ended = partial(_has_ended, talk)
+        for batch in events.follow(self.settings, self.thread_id, self._seen, ended, hear):
             for event in batch:
                 self._seen = event.seq
                 self._show(talk, event)
@@ -201,6 +204,14 @@ class Chat:
         turn = Turn(self.thread_id, run_id, status, talk.text, talk.code, talk.message, talk.stand_in, talk.cost_usd)
         turn.signals = [] if status in RUN_ENDED else self._open(run_id)
         self._tell(turn.to_json())
+
+    def _hear(self, talk: Talk, message: str) -> None:
+        """Shows what is said while it is said."""
+        piece = live.read(message)
+        words = None if piece is None else talk.hear(piece)
+        if words is not None:
+            self._console.print(words, soft_wrap=True, end="")
+            self._console.file.flush()
 
     def _show(self, talk: Talk, event: Event) -> None:
         for line in talk.lines(event):
@@ -272,3 +283,7 @@ class Chat:
             self._console.file.flush()
         else:
             sys.stderr.write(one_line(line.plain) + "\n")
+
+
+def _has_ended(talk: Talk) -> bool:
+    return talk.ended is not None

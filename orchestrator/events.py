@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds between looks at the rows when Redis says nothing.
 LOOK_S = 1.0
+#: Channels of what is said while it is said: nothing but Redis knows of them.
+LIVE = "officina:live:"
 
 
 @lru_cache(maxsize=8)
@@ -45,10 +47,20 @@ def publish(settings: Settings, trace_id: str, seq: int) -> None:
         log.debug("trace %s not published: %s", trace_id, error)
 
 
-def follow(settings: Settings, trace_id: str, after: int, stop: Callable[[], bool]) -> Iterator[list[Event]]:
-    """Yields new lines in order until `stop` says so; an empty list is a heartbeat, once a second."""
+def follow(
+    settings: Settings,
+    trace_id: str,
+    after: int,
+    stop: Callable[[], bool],
+    hear: Callable[[str], None] | None = None,
+) -> Iterator[list[Event]]:
+    """Yields new lines in order until `stop` says so; an empty list is a heartbeat, once a second.
+
+    Args:
+        hear: takes what agents say while they say it (`orchestrator.live`), as it was sent.
+    """
     database = get_database(settings)
-    listener = _listen(settings, trace_id)
+    listener = _listen(settings, trace_id, live=hear is not None)
     try:
         while not stop():
             with database.read() as connection:
@@ -57,25 +69,25 @@ def follow(settings: Settings, trace_id: str, after: int, stop: Callable[[], boo
                 after = lines[-1].seq
             yield lines
             if not lines:
-                listener = _wait(listener)
+                listener = _wait(listener, hear)
     finally:
         if listener is not None:
             listener.close()
 
 
-def _listen(settings: Settings, trace_id: str) -> Any:
+def _listen(settings: Settings, trace_id: str, *, live: bool) -> Any:
     if settings.redis is None:
         return None
     try:
         listener: Any = redis_client(settings.redis).pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
-        listener.subscribe(channel(trace_id))
+        listener.subscribe(channel(trace_id), *([LIVE + trace_id] if live else []))
     except Exception as error:
         log.debug("following trace %s without Redis: %s", trace_id, error)
         return None
     return listener
 
 
-def _wait(listener: Any) -> Any:
+def _wait(listener: Any, hear: Callable[[str], None] | None) -> Any:
     """Waits for a message or the next look; gives up on a Redis that went away."""
     if listener is None:
         time.sleep(LOOK_S / 4)
@@ -83,7 +95,10 @@ def _wait(listener: Any) -> Any:
     try:
         until = time.monotonic() + LOOK_S
         while time.monotonic() < until:
-            if listener.get_message(timeout=LOOK_S):
+            message = listener.get_message(timeout=LOOK_S)
+            if message and hear is not None and message["channel"].startswith(LIVE):
+                hear(message["data"])
+            elif message:
                 break
     except Exception:
         return None

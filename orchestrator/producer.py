@@ -247,6 +247,7 @@ def _row(
         "approvals": file.approvals,
         "max_cost_micro": int((Decimal(str(cap)) if cap is not None else settings.project_cost_usd) * MICRO),
         "max_parallel": file.budget.max_parallel or settings.limits.parallel_tasks,
+        "owner_parallel": settings.limits.owner_parallel,
         "priority": file.priority,
         "reuses": True,
         "souls": settings.souls,

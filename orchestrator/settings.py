@@ -138,6 +138,8 @@ class Limits(GraphLimits):
     """Tasks a submitted plan may hold."""
     parallel_tasks: int = Field(32, ge=1)
     """Runs of one project that work at once, unless its file says otherwise."""
+    owner_parallel: int | None = Field(None, ge=1)
+    """Runs of one owner that work at once, over all projects; none: no limit."""
 
     task_requests: int = Field(40, ge=1)
     """GETs web skills of one task may make."""

@@ -83,6 +83,7 @@ def start(connection: Connection, settings: Settings, cause: Cause) -> str:
         "approvals": "park",
         "max_cost_micro": int(settings.project_cost_usd * MICRO),
         "max_parallel": settings.limits.parallel_tasks,
+        "owner_parallel": settings.limits.owner_parallel,
         "priority": 5,
         "skills": sorted(registered),
         # Saved agents may be allowed more than whoever made the cause: only a person's has them in its team.

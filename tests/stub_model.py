@@ -3,6 +3,7 @@
     python -m tests.stub_model --port 8099 --turns turns.json
 
 A turn is `{text}`, `{calls: [{name, args, id?}]}` or both, and may add `delayMs`, `finish` (a finish reason),
+`reasoning`, `pieceMs` (between the words of a streamed answer), `stream: false` (it comes as a whole all the same),
 `usage: false`, `raw` (a body as it is), or `fail: {status, times?, retryAfter?, error?}`: the first so many requests
 that reach the turn are refused. A conversation is answered by the turn after the assistant messages it already holds,
 so that any number of conversations go on side by side; the last turn repeats. `GET /stats` counts the requests.
@@ -87,8 +88,23 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(turn.get("delayMs", self.server.delay_ms) / 1000)
         if fails:
             self._fail(turn["fail"])
+        elif body.get("stream") and "raw" not in turn and turn.get("stream") is not False:
+            self._stream(turn, completion(turn, body, number))
         else:
             self._send(200, turn["raw"] if "raw" in turn else json.dumps(completion(turn, body, number)))
+
+    def _stream(self, turn: dict[str, Any], whole: dict[str, Any]) -> None:
+        """The answer word by word, in chunks; `pieceMs` between them."""
+        self.send_response(200)
+        for name, value in {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        for event in [*pieces(turn, whole), "[DONE]"]:
+            data = f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n".encode()
+            self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+            self.wfile.flush()
+            time.sleep(turn.get("pieceMs", 0) / 1000)
+        self.wfile.write(b"0\r\n\r\n")
 
     def _fail(self, failure: dict[str, Any]) -> None:
         headers = {"Retry-After": str(failure["retryAfter"])} if "retryAfter" in failure else {}
@@ -182,6 +198,25 @@ def completion(turn: dict[str, Any], body: dict[str, Any], number: int) -> dict[
         "choices": [{"index": 0, "message": message, "finish_reason": finish}],
         **({} if turn.get("usage") is False else {"usage": usage}),
     }
+
+
+def pieces(turn: dict[str, Any], whole: dict[str, Any]) -> list[dict[str, Any]]:
+    """The events of a streamed completion: words one by one, arguments in two halves, at the end what was used."""
+    message = whole["choices"][0]["message"]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"reasoning_content": word} for word in re.findall(r"\S+\s*", turn.get("reasoning", ""))]
+    deltas += [{"content": word} for word in re.findall(r"\S+\s*", message["content"] or "")]
+    for index, call in enumerate(message.get("tool_calls") or []):
+        arguments = call["function"]["arguments"]
+        middle = len(arguments) // 2
+        begun = {**call, "index": index, "function": {**call["function"], "arguments": arguments[:middle]}}
+        deltas += [{"tool_calls": [begun]}]
+        deltas += [{"tool_calls": [{"index": index, "function": {"arguments": arguments[middle:]}}]}]
+    head = {key: whole[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+    last = {"index": 0, "delta": {}, "finish_reason": whole["choices"][0]["finish_reason"]}
+    events = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    used = [{**head, "choices": [], "usage": whole["usage"]}] if "usage" in whole else []
+    return [*events, {**head, "choices": [last]}, *used]
 
 
 def _arguments(args: Any) -> str:

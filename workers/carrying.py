@@ -58,17 +58,25 @@ class Carrier:
     """Carries runs of one database with one engine, under the name of one worker."""
 
     def __init__(
-        self, database: Database, services: Services, worker_id: str, hold: Hold, alone: Alone | None = None
+        self,
+        database: Database,
+        services: Services,
+        worker_id: str,
+        hold: Hold,
+        alone: Alone | None = None,
+        refill: Callable[[str], None] = lambda _project_id: None,
     ) -> None:
         """
         Args:
             alone: what is done with suspects; none: a run has this process to itself anyway.
+            refill: told of a project whose claims made room in the queue for its next wake-ups.
         """
         self._database = database
         self._services = services
         self._worker_id = worker_id
         self._hold = hold
         self._alone = alone
+        self._refill = refill
         self._lease_ms = round(services.limits.lease_s * 1000)
         self._claims = Group(self._claim_together)
 
@@ -116,6 +124,8 @@ class Carrier:
         claims = self._database.write(move)
         for _ in claims:
             crashpoints.reached("claimed")
+        for project_id in sorted({claim.refills for claim in claims.values() if claim.refills}):
+            self._refill(project_id)
         # What took a worker down may have done so by being read: a suspect is read by itself.
         sound = {claim.run_id: claim.fence for claim in claims.values() if not claim.suspect}
         records: dict[str, RunRecord] = {}

@@ -18,12 +18,13 @@ from pathlib import Path
 from orchestrator import crashpoints, plugins, queue
 from orchestrator.broadcast import Broadcast
 from orchestrator.known import load_presets, mcp_servers, playbooks, registries
+from orchestrator.live import Live
 from orchestrator.ports import wiring
 from orchestrator.ports.documents import StoredDocuments
 from orchestrator.ports.signals import DeskSignals
 from orchestrator.records import RunRecord
 from orchestrator.settings import Settings, get_settings
-from orchestrator.store import actions, agents, repairs, runs, tasks, workers
+from orchestrator.store import actions, agents, repairs, runs, tasks, wakes, workers
 from orchestrator.store.database import Database, get_database
 from orchestrator.store_journal import StoreJournal
 from registry.agents import AgentDefinition
@@ -89,6 +90,7 @@ class Runtime:
             self.worker_id,
             lambda session: self._holding(session.record.id, session),
             cells.carry if cells else None,
+            self._refill,
         )
         # Where processes carry runs, each carries one: nothing follows it without a message.
         self._drain = Drain(self._carrier, settings, self._room) if shared and settings.drain_ms else None
@@ -144,6 +146,15 @@ class Runtime:
     def stopping(self) -> bool:
         """Whether it takes nothing new."""
         return self._stop.is_set()
+
+    def _refill(self, project_id: str) -> None:
+        """Sends what may follow the wake-ups that were just claimed; what is not sent here, the clock finds."""
+        try:
+            ready = self.database.write(lambda c: wakes.refill(c, project_id))
+        except Exception as error:  # the claims stand, and their runs wait for nobody
+            log.warning("what follows in project %s is left to the clock: %s", project_id, error)
+            return
+        queue.send(self.settings, ready)
 
     def _room(self) -> int:
         """Runs it could take beside those it carries; none while it stops."""
@@ -273,6 +284,7 @@ def services(settings: Settings) -> Services:
         check_definition=checker.definition,
         targets=lambda run: _targets(settings, database, run, presets),
         task_cost_micro=int(settings.task_cost_usd * 1_000_000),
+        listeners=Live(settings),
         model_timeout_s=settings.model_timeout_s,
     )
 

@@ -38,6 +38,8 @@ class Claim:
     claims: int
     #: Processes of its own that died with it since then.
     crashes: int = 0
+    #: Its project, where runs of it or of its owner wait that may have a wake-up now; None: none do.
+    refills: str | None = None
 
     @property
     def suspect(self) -> bool:
@@ -124,8 +126,10 @@ def claim_all(connection: Connection, run_ids: Sequence[str], worker_id: str, le
 
     A run that was marked for a wake-up has its place already; another takes one under its project's lock.
     """
-    query = select(*_FACTS).where(runs.c.id.in_(run_ids), runs.c.status == "queued").order_by(runs.c.id)
-    found: Sequence[Row[Any]] = connection.execute(query).all()  # type: ignore[assignment]
+    waits = wakes.any_unsent(runs.c.project_id) | wakes.owner_waits(runs.c.project_id)
+    facts = select(*_FACTS, waits.label("more"))
+    query = facts.where(runs.c.id.in_(run_ids), runs.c.status == "queued").order_by(runs.c.id)
+    found: Sequence[Row[Any]] = connection.execute(query).all()
     placed = _placed(connection, [row for row in found if not row.wakes])
     return _claim(connection, [row for row in found if row.wakes or row.id in placed], placed, worker_id, lease_ms)
 
@@ -174,7 +178,13 @@ def _claim(
         )
     ).all()
     _tell_claims(connection, claimed, {row.id: row for row in ready}, before)
-    return {row.id: Claim(row.id, row.fence, row.claims, row.crashes) for row in claimed}
+    by_id = {row.id: row for row in ready}
+    return {c.id: Claim(c.id, c.fence, c.claims, c.crashes, _refills(by_id[c.id])) for c in claimed}
+
+
+def _refills(row: Row[Any]) -> str | None:
+    """The project whose wake-ups in the queue are one fewer by this claim, where there is something to put in."""
+    return str(row.project_id) if getattr(row, "more", False) and row.kind not in wakes.CHILDREN else None
 
 
 def renew(connection: Connection, worker_id: str, run_ids: Iterable[str], lease_ms: int) -> set[str]:
@@ -337,7 +347,7 @@ def _placed(connection: Connection, unmarked: Sequence[Row[Any]]) -> list[str]:
     placed: list[str] = []
     for project_id in sorted({row.project_id for row in unmarked}):
         project = wakes.lock_places(connection, project_id)
-        free = max(0, wakes.free_places(connection, project_id, project.max_parallel))
+        free = max(0, wakes.room(connection, project))
         placed += [row.id for row in unmarked if row.project_id == project_id][:free]
     return placed
 

@@ -27,6 +27,8 @@ projects = Table(
     Column("approvals", Text, nullable=False),
     Column("max_cost_micro", BigInteger),
     Column("max_parallel", Integer, nullable=False),
+    #: Runs its owner may have at work over all projects; None: no limit.
+    Column("owner_parallel", Integer),
     Column("priority", Integer, nullable=False),
     #: Names of the skills and documents there were at submit: what a plan made later may use.
     Column("skills", columns.JsonText, nullable=False),
@@ -214,6 +216,8 @@ runs = Table(
     Index("ix_runs_project_id_status_wakes", "project_id", "status", "wakes"),
     # The next to get a wake-up, found without looking at all that wait for a place.
     columns.partial("ix_runs_unsent", "project_id", "created_at", "id", where="status = 'queued' AND wakes = 0"),
+    # What waits in the queue, counted without looking at what waits for a place in it.
+    columns.partial("ix_runs_sent", "project_id", where="status = 'queued' AND wakes > 0"),
     Index("ix_runs_task_id", "task_id"),
     # Runs of an agent that have ended, for an agent that looks back.
     columns.partial("ix_runs_agent_id_ended_at", "agent_id", "ended_at", where="ended_at IS NOT NULL"),

@@ -1,7 +1,13 @@
-"""Which queued runs get a wake-up: as many as their project has places free.
+"""Which queued runs get a wake-up: as many as their project has places free, and a few at a time.
 
 A mark is a place: what runs and what is marked are never more than the project has places, so that claiming a marked
 run needs no look at the others. Whoever marks holds the project's row for that.
+
+The queue of the broker is first come, first served, so no project may fill it: of the runs that are to begin, other
+than those of fan-outs, only a few wait in it, more of a project with priority, and no more of an owner than a few
+projects would have. What is under way goes on as soon as it can: people and parents wait for it. Each that is claimed
+makes room for the next (`refill`). So a project of one task stands behind a few messages of one with ten thousand
+tasks, and not behind all of them.
 
 The rows are marked in the transaction that made them ready and the messages go out after its commit; a process that
 dies in between costs time only, since the clock sends again when a row's `due_at` has passed.
@@ -9,9 +15,10 @@ dies in between costs time only, since the clock sends again when a row's `due_a
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, case, exists, func, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, case, exists, func, select, text, update
 
 from orchestrator.records import Wake
+from orchestrator.states import PROJECT_ENDED
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import projects, runs, tasks
 
@@ -23,6 +30,25 @@ UNSENT_MS = 10_000
 _TASKLESS = {"thread": "a message", "compact": "summing up"}
 #: A run that waits for a place. Spelled out, because a planner takes a partial index only for the words it is made of.
 UNSENT = text("runs.status = 'queued' AND runs.wakes = 0")
+#: A run that has a wake-up and nobody has claimed.
+SENT = text("runs.status = 'queued' AND runs.wakes > 0")
+#: Children come with their parent, who waits for all of them.
+CHILDREN = ("spawn", "item")
+#: What has a share of the queue: a run of a plan's own, or of a conversation, that has not begun.
+_FRESH = runs.c.kind.not_in(CHILDREN) & runs.c.started_at.is_(None)
+#: Wake-ups of one project that wait in the queue at once: so many and one for each step of its priority (0 to 9).
+SHARE = 3
+#: The same for all projects of an owner.
+OWNER_SHARE = 32
+#: Other projects of an owner that one claim may help to their wake-ups.
+NEIGHBOURS = 4
+#: Waiting runs that a claim looks at to find one of its owner.
+LOOKED_AT = 200
+_own, _other = projects.alias("own"), projects.alias("other")
+_OF_PROJECT = (
+    *(projects.c.id, projects.c.owner_id, projects.c.status),
+    *(projects.c.max_parallel, projects.c.owner_parallel, projects.c.priority),
+)
 _unsent, _UNSENT = runs.alias("unsent"), text("unsent.status = 'queued' AND unsent.wakes = 0")
 
 
@@ -45,7 +71,7 @@ def queued_soon(by: str | None) -> dict[str, Any]:
 
 def lock_places(connection: Connection, project_id: str) -> Row[Any]:
     """Locks the project's row; first in a transaction that will mark for certain, or claims what has no mark."""
-    query = select(projects.c.status, projects.c.max_parallel).where(projects.c.id == project_id)
+    query = select(*_OF_PROJECT).where(projects.c.id == project_id)
     found: Row[Any] = connection.execute(query.with_for_update(key_share=True)).one()  # type: ignore[assignment]
     return found
 
@@ -55,6 +81,14 @@ def any_unsent(project_id: Any) -> ColumnElement[bool]:
     return exists().where(_unsent.c.project_id == project_id, _UNSENT)
 
 
+def owner_waits(project_id: Any) -> ColumnElement[bool]:
+    """Whether some run of the project's owner waits for a place, of the few hundred that an index gives first: who is
+    missed, the clock finds. May stand in a query of `runs`."""
+    some = select(_unsent.c.project_id).where(_UNSENT).limit(LOOKED_AT).subquery()
+    owner = select(_own.c.owner_id).where(_own.c.id == project_id).correlate(runs).scalar_subquery()
+    return exists().where(some.c.project_id == _other.c.id, _other.c.owner_id == owner)
+
+
 def free_places(connection: Connection, project_id: str, max_parallel: int) -> int:
     """Places that neither a running nor a marked run has; counted under the project's lock."""
     taken = (runs.c.status == "running") | ((runs.c.status == "queued") & (runs.c.wakes > 0))
@@ -62,8 +96,22 @@ def free_places(connection: Connection, project_id: str, max_parallel: int) -> i
     return max_parallel - int(count)
 
 
+def room(connection: Connection, project: Row[Any]) -> int:
+    """The same within what the owner may have at work over all projects. That is a brake: projects are locked one by
+    one, and two that mark at once may together go beyond it by what they mark."""
+    free = free_places(connection, project.id, project.max_parallel)
+    if project.owner_parallel is None or free <= 0:
+        return free
+    taken = (runs.c.status == "running") | ((runs.c.status == "queued") & (runs.c.wakes > 0))
+    theirs = (projects.c.owner_id == project.owner_id, projects.c.status.not_in(sorted(PROJECT_ENDED)))
+    count = select(func.count()).select_from(runs).join(projects, projects.c.id == runs.c.project_id)
+    at_work = int(connection.execute(count.where(*theirs, taken)).scalar_one())
+    return min(free, int(project.owner_parallel) - at_work)
+
+
 def take(connection: Connection, project_id: str) -> list[Wake]:
-    """Marks the oldest queued runs of a project for a wake-up, no more than it has places free.
+    """Marks the oldest queued runs of a project for a wake-up, no more than it has places free, nor than its share of
+    the queue.
 
     Most often nothing waits for a place, which is one look. The lock is taken without waiting, because a caller that
     did not lock the project first holds what comes after it in the lock order: if somebody else has the project just
@@ -71,15 +119,56 @@ def take(connection: Connection, project_id: str) -> list[Wake]:
     """
     if not connection.execute(select(any_unsent(project_id))).scalar():
         return []
-    room = select(projects.c.max_parallel).where(projects.c.id == project_id)
-    most = connection.execute(room.with_for_update(key_share=True, skip_locked=True)).scalar()
-    places = 0 if most is None else free_places(connection, project_id, most)
-    if places <= 0:
+    mine = select(*_OF_PROJECT).where(projects.c.id == project_id)
+    locked = mine.with_for_update(key_share=True, skip_locked=True)
+    project: Row[Any] | None = connection.execute(locked).one_or_none()  # type: ignore[assignment]
+    places = 0 if project is None else room(connection, project)
+    if project is None or places <= 0:
         return []
+    share = min(places, _share(connection, project))
     # All runs of a project have its priority.
-    mine = runs.c.project_id == project_id
-    first = select(runs.c.id).where(mine, UNSENT).order_by(runs.c.created_at, runs.c.id).limit(places)
-    return mark(connection, list(connection.execute(first.with_for_update(key_share=True, skip_locked=True)).scalars()))
+    waiting = select(runs.c.id).where(runs.c.project_id == project_id, UNSENT)
+    found = connection.execute(_oldest(waiting.where(~_FRESH), places)).scalars().all()
+    left = min(share, places - len(found))
+    if left > 0:
+        found = [*found, *connection.execute(_oldest(waiting.where(_FRESH), left)).scalars()]
+    return mark(connection, list(found))
+
+
+def refill(connection: Connection, project_id: str) -> list[Wake]:
+    """Marks what may follow wake-ups of a project that were claimed: its own runs, and those of its owner's other
+    projects that waited because the owner's share of the queue was used up, by priority and age."""
+    ready = advance(connection, project_id)
+    owner = select(projects.c.owner_id).where(projects.c.id == project_id).scalar_subquery()
+    waiting = (
+        select(projects.c.id)
+        .where(projects.c.owner_id == owner, projects.c.id != project_id, any_unsent(projects.c.id))
+        .where(projects.c.status.not_in(sorted(PROJECT_ENDED)))
+        .order_by(projects.c.priority.desc(), projects.c.created_at, projects.c.id)
+        .limit(NEIGHBOURS)
+    )
+    # Locked without waiting: another transaction may hold one of them and want this one.
+    for other in connection.execute(waiting).scalars().all():
+        ready += take(connection, other)
+    return ready
+
+
+def _oldest(query: Select[Any], most: int) -> Select[Any]:
+    oldest = query.order_by(runs.c.created_at, runs.c.id).limit(most)
+    return oldest.with_for_update(key_share=True, skip_locked=True)
+
+
+def _share(connection: Connection, project: Row[Any]) -> int:
+    """Wake-ups of its own runs that the project may add to the queue."""
+    theirs = func.count(case((runs.c.project_id == project.id, 1)))
+    sent = (
+        select(theirs, func.count())
+        .select_from(runs)
+        .join(projects, projects.c.id == runs.c.project_id)
+        .where(SENT, _FRESH, projects.c.owner_id == project.owner_id)
+    )
+    mine, all_of_owner = connection.execute(sent).one()
+    return max(0, min(SHARE + int(project.priority) - int(mine), OWNER_SHARE - int(all_of_owner)))
 
 
 def advance(connection: Connection, project_id: str) -> list[Wake]:

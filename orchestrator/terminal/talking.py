@@ -8,6 +8,7 @@ from typing import Final
 
 from rich.text import Text
 
+from orchestrator.live import Delta
 from orchestrator.records import Event
 from orchestrator.terminal.sentences import is_stand_in, sentence
 from orchestrator.terminal.wording import one_line, visible
@@ -38,6 +39,30 @@ class Talk:
         self.text = ""
         self.stand_in = False
         self.cost_usd: float | None = None
+        #: What of the message under way has been shown while it came.
+        self.said = ""
+
+    def hear(self, delta: Delta) -> Text | None:
+        """What a piece of a message is worth showing right away, in the line that is under way."""
+        if delta.run_id != self.run_id or delta.kind != "message.delta" or not delta.text:
+            return None
+        if delta.at != len(self.said) or (not self.said and not delta.text.strip()):
+            return None  # it begins anew, or a piece was lost: the message will tell
+        begins = not self.said
+        self.said += delta.text
+        words = visible(delta.text)
+        return Text.assemble((self._prefix, "bold"), words) if begins else Text(words)
+
+    @property
+    def _prefix(self) -> str:
+        return f"{one_line(self.name, 40)} > "
+
+    def _speech(self) -> Text:
+        """The message, or what of it was not shown yet; where it came out another way, all of it again."""
+        said, self.said = self.said, ""
+        if said and self.text.startswith(said):
+            return Text(visible(self.text[len(said) :]))
+        return Text.assemble(("\n" if said else "", ""), (self._prefix, "bold"), visible(self.text))
 
     def lines(self, event: Event) -> Iterator[Text]:
         """What an event is worth telling."""
@@ -50,10 +75,10 @@ class Talk:
         elif kind == "message" and data.get("role") == "assistant" and not data.get("kind"):
             self.text = str(data.get("text") or "")
             if self.text.strip():
-                yield Text.assemble((f"{one_line(self.name, 40)} > ", "bold"), visible(self.text))
+                yield self._speech()
         elif kind == "output" and data.get("text") and data["text"] != self.text:  # a graph's own end
             self.text = str(data["text"])
-            yield Text.assemble((f"{one_line(self.name, 40)} > ", "bold"), visible(self.text))
+            yield self._speech()
         elif kind == "tool.call":
             yield _below(f"{data.get('name')} {_head(data.get('input'))}", "dim")
         elif kind == "tool.result" and data.get("outcome") != "ok":
@@ -73,7 +98,8 @@ class Talk:
         self.cost_usd = data.get("costUsd")
         if how != "completed":
             words = f"{how}: " + ": ".join(str(part) for part in (self.code, self.message) if part)
-            yield Text(one_line(words, 500), style="bold red")
+            yield Text.assemble("\n" if self.said else "", (one_line(words, 500), "bold red"))
+            self.said = ""
 
 
 def _below(words: str, style: str) -> Text:

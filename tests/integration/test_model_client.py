@@ -512,3 +512,77 @@ def test_an_answer_that_took_the_last_of_a_minute_holds_the_next_call(server):
     found = settings(server)
     ask(found)
     assert (fault(found).held, len(received)) == (True, 1)
+
+
+def listened(found, heard, **more):
+    return ask(found, hear=lambda piece, text: heard.append((piece, text)), **more)
+
+
+def stubbed(stub, **more):
+    return Settings(_env_file=None, models={"standard": Model(name="main-model", base_url=stub.url, **more)})
+
+
+def test_an_answer_is_heard_while_it_comes_and_is_the_same_as_a_whole_one():
+    turn = {"text": "Reading it now.", "reasoning": "Which one?", "calls": [{"name": "files__read", "args": {"a": 1}}]}
+    with StubModel([turn]) as stub:
+        heard = []
+        streamed, whole = listened(stubbed(stub), heard), ask(stubbed(stub))
+        assert [body.get("stream") for body in stub.latest] == [True, None]
+    assert "".join(text for piece, text in heard if piece == "text") == streamed.text == whole.text
+    assert [(c.name, c.arguments) for c in streamed.calls] == [(c.name, c.arguments) for c in whole.calls]
+    assert (streamed.finish_reason, streamed.usage.estimated) == (whole.finish_reason, False)
+    assert streamed.reasoning == "Which one?"
+    assert heard[0] == ("again", "")
+
+
+def test_a_model_that_does_not_stream_answers_all_the_same():
+    with StubModel([{"text": "As a whole.", "stream": False}]) as stub:
+        heard = []
+        assert listened(stubbed(stub), heard).text == "As a whole."
+        assert heard == [("again", "")]
+
+
+def test_a_model_that_refuses_to_stream_is_asked_without_it_from_then_on(server):
+    received = answers(server, refusal(400, "stream is not supported by this model"), said())
+    found, heard = settings(server), []
+    assert listened(found, heard).text == "Hello."
+    listened(found, heard)
+    assert [("stream" in body, "stream_options" in body) for body in received] == [
+        (True, True),
+        (False, False),
+        (False, False),
+    ]
+
+
+def test_the_settings_can_say_that_a_model_does_not_stream():
+    with StubModel() as stub:
+        listened(stubbed(stub, stream=False), [])
+        assert "stream" not in stub.latest[0]
+
+
+def test_a_stream_that_breaks_off_is_tried_again_and_heard_anew(server):
+    half = 'data: {"choices": [{"delta": {"content": "Hal"}}]}\n\n'
+    answers(server, Response(half, content_type="text/event-stream"), said())
+    heard = []
+    assert listened(settings(server), heard).text == "Hello."
+    assert heard == [("again", ""), ("text", "Hal"), ("again", "")]
+
+
+def test_a_cancelled_run_hangs_up_in_the_middle_of_a_stream():
+    stop = threading.Event()
+    with StubModel([{"text": "word " * 500, "pieceMs": 50}]) as stub:
+        begun = time.monotonic()
+
+        def hear(_piece, text):
+            if text:
+                stop.set()
+
+        with pytest.raises(ModelFault, match="stopped"):
+            ask(stubbed(stub), hear=hear, cancelled=stop.is_set)
+        assert time.monotonic() - begun < 2
+
+
+def test_a_stream_without_an_end_is_left_at_the_deadline():
+    with StubModel([{"text": "word " * 500, "pieceMs": 50}]) as stub, pytest.raises(ModelFault) as caught:
+        listened(stubbed(stub), [], timeout_s=1)
+    assert (caught.value.passing, caught.value.late) == (True, True)

@@ -22,6 +22,7 @@ from registry.skills.ports import Agents, Memories, Schedules, Studio, Threads
 from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Skill
 from registry.skills.triggers import Scheduler, Webhooks
+from workers.engine.speech import Listeners, Nobody
 from workers.engine.targets import Target
 from workers.models.model import ModelClient
 from workers.models.painting import Painter
@@ -152,6 +153,8 @@ class Services:
     task_cost_micro: int | None = None
     #: Called when this process leaves: ends what it keeps beside its runs.
     leave: Callable[[], None] = field(default=lambda: None)
+    #: Who hears what runs say while they say it.
+    listeners: Listeners = field(default_factory=Nobody)
     #: Seconds one model call may take.
     model_timeout_s: float = 120
 

@@ -9,7 +9,9 @@ from registry.errors import RunFailure
 from registry.graph.model import Generate, ModelRef
 from workers.engine import hooks, money
 from workers.engine.session import Session
+from workers.engine.speech import Nobody, Speaker, Speech, hearing
 from workers.models.model import Reply, Request
+from workers.models.streaming import Hear
 
 
 class Held(Exception):
@@ -43,9 +45,11 @@ def ask(session: Session, request: Request, *, aside: str | None = None) -> Repl
     if park is not None:
         raise Held(park)
     crashpoints.reached("asking")
-    request = replace(request, ticket=session.record.id, lane=session.record.project_id or "")
+    hear, speech = speech_of(session, aside)
+    request = replace(request, ticket=session.record.id, lane=session.record.project_id or "", hear=hear)
     with session.within(session.services.model_timeout_s):
         reply = client.generate(request)
+    speech.end()
     crashpoints.reached("heard")
     if aside is None:
         session.turns += 1
@@ -57,6 +61,13 @@ def ask(session: Session, request: Request, *, aside: str | None = None) -> Repl
         calls = [{"id": c.id, "name": c.name, "args": c.arguments} for c in reply.calls]
         hooks.fire(session, "PostModelCall", reply.model, **facts, **_said(reply), toolCalls=calls)
     return reply
+
+
+def speech_of(session: Session, aside: str | None) -> tuple[Hear | None, Speech]:
+    """Who hears what the run says; what it says aside is for nobody."""
+    record = session.record
+    speaker = Speaker(record.project_id or "", record.id, record.task.id if record.task else None, session.agent.id)
+    return hearing(session.services.listeners if aside is None else Nobody(), speaker)
 
 
 def models(session: Session, node: Generate) -> tuple[str | None, tuple[str, ...]]:

@@ -21,13 +21,12 @@ class BrokenAnswer(ValueError):
     """The body is no chat completion; the message says why."""
 
 
-def read(body: bytes, endpoint: Endpoint, request: Request, *, duration_ms: int) -> Reply:
-    """One reply out of a response body.
+def of(answer: Mapping[str, Any], endpoint: Endpoint, request: Request, *, duration_ms: int) -> Reply:
+    """One reply out of an answer.
 
     Raises:
-        BrokenAnswer: the body is no JSON object, holds an error, or has no message.
+        BrokenAnswer: it has no message.
     """
-    answer = _object(body)
     choice = _first(answer.get("choices"))
     message = choice.get("message")
     if not isinstance(message, dict):
@@ -48,7 +47,12 @@ def read(body: bytes, endpoint: Endpoint, request: Request, *, duration_ms: int)
     )
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def whole(body: bytes) -> dict[str, Any]:
+    """The answer in a response body.
+
+    Raises:
+        BrokenAnswer: it is no JSON object, or holds an error.
+    """
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):

@@ -9,13 +9,13 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.settings import Settings
 from registry.base import Json
 from registry.ids import new_id
 from registry.skills.context import Deadline
-from workers.models import answers, faults, headers, payload, pools, prices, tiers, tokens
+from workers.models import answers, faults, headers, payload, pools, prices, streaming, tiers, tokens
 from workers.models.model import ModelFault, Reply, Request
 from workers.models.tiers import Endpoint
 from workers.models.turns import turns_at
@@ -115,11 +115,9 @@ class OpenAIClient:
         watch = wire.Watch(begun + deadline.left, request.cancelled)
         try:
             with wire.watched(watch):
-                create = pools.client(endpoint.base_url, endpoint.key).chat.completions.with_raw_response.create
-                answered = create(**body, timeout=wire.timeout(watch)).http_response
+                answer = self._answer(endpoint, request, {**body, "timeout": wire.timeout(watch)})
             elapsed = int((time.monotonic() - begun) * 1000)
-            self._heed(endpoint, answered.headers)
-            reply = answers.read(answered.content, endpoint, request, duration_ms=elapsed)
+            reply = answers.of(answer, endpoint, request, duration_ms=elapsed)
             self._turns.took(endpoint, reply.usage.total - counted)
             return reply
         except openai.APIStatusError as error:
@@ -128,6 +126,8 @@ class OpenAIClient:
             raise
         except openai.OpenAIError as error:
             raise self._fault(error, endpoint) from None
+        except wire.broken() as error:
+            raise faults.broken_off(error, endpoint.name, pools.address(endpoint.base_url), endpoint.key) from None
         except wire.HungUp:
             raise _stopped() from None
         except (answers.BrokenAnswer, wire.TooLong) as error:
@@ -138,6 +138,20 @@ class OpenAIClient:
 
     def _fault(self, error: "openai.OpenAIError", endpoint: Endpoint) -> ModelFault:
         return faults.classify(error, endpoint.name, pools.address(endpoint.base_url), endpoint.key)
+
+    def _answer(self, endpoint: Endpoint, request: Request, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The answer as the server sent it, heard while it came where somebody listens and the server streams."""
+        completions = pools.client(endpoint.base_url, endpoint.key).chat.completions
+        if not arguments.get("stream") or request.hear is None:
+            answered = completions.with_raw_response.create(**arguments).http_response
+            self._heed(endpoint, answered.headers)
+            return answers.whole(answered.content)
+        request.hear("again", "")
+        with completions.with_streaming_response.create(**arguments) as streamed:
+            self._heed(endpoint, streamed.headers)
+            if "event-stream" in streamed.headers.get("content-type", ""):
+                return streaming.read(streamed.iter_lines(), request.hear)
+            return answers.whole(streamed.read())
 
     def _turn(self, endpoint: Endpoint, request: Request, deadline: Deadline) -> int:
         """Waits for the call's turn, if that takes no more than moments; gives the tokens that were counted.

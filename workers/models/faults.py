@@ -63,6 +63,16 @@ def classify(error: "openai.OpenAIError", model: str, address: str, key: str | N
     return ModelFault(f"model {model!r} at {address}: {masked(str(error), key)}")
 
 
+def broken_off(error: Exception, model: str, address: str, key: str | None) -> ModelFault:
+    """The fault of an answer that stopped in the middle."""
+    import httpx2
+
+    if isinstance(error, httpx2.TimeoutException):
+        return ModelFault(f"model {model!r} at {address} did not end its answer in time", passing=True, late=True)
+    cause = masked(str(error) or type(error).__name__, key)
+    return ModelFault(f"model {model!r} at {address} broke off its answer: {cause}", passing=True)
+
+
 def masked(text: str, key: str | None) -> str:
     """Foreign words fit for a message: short, clean, without anything that looks like a key."""
     plain = text.replace(key, "***") if key and len(key) >= MIN_KEY else text

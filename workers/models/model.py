@@ -76,6 +76,9 @@ class Request:
     timeout_s: float = 120
     cancelled: Callable[[], bool] = field(default=lambda: False)
     situation: Situation = field(default_factory=Situation)
+    #: Hears the answer while it comes: a piece of `text` or `reasoning`, or `again` when it begins anew. None: nobody
+    #: listens, and it comes as a whole.
+    hear: Callable[[Literal["text", "reasoning", "again"], str], None] | None = None
     #: Whose call it is where calls have to wait for their turn: the run, which keeps its place from one look to the
     #: next, and its project, between which turns go round.
     ticket: str = ""

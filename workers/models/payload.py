@@ -27,7 +27,7 @@ GENERATION = {
 #: OpenAI wants the newer name of the length limit, other servers know the older one.
 NEW_LIMIT, OLD_LIMIT = "max_completion_tokens", "max_tokens"
 #: Fields a model may refuse and can do without; a refused limit is sent under its other name.
-OPTIONAL = frozenset({*GENERATION.values(), NEW_LIMIT, OLD_LIMIT, "response_format"})
+OPTIONAL = frozenset({*GENERATION.values(), NEW_LIMIT, OLD_LIMIT, "response_format", "stream", "stream_options"})
 
 
 def build(endpoint: Endpoint, request: Request, without: Collection[str] = ()) -> dict[str, Json]:
@@ -46,6 +46,8 @@ def build(endpoint: Endpoint, request: Request, without: Collection[str] = ()) -
         body["tools"] = [_tool(tool) for tool in request.tools]
     elif request.output is not None and request.output.get("type") == "object":
         body["response_format"] = {"type": "json_object"}
+    if request.hear is not None and endpoint.streams and "stream" not in without:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
     return scrub({key: value for key, value in body.items() if key not in without})  # type: ignore[no-any-return]
 
 

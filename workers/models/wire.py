@@ -63,6 +63,11 @@ def http_client(base_url: str) -> httpx2.Client:
     return httpx2.Client(transport=_Transport(_proxy(base_url)), trust_env=False, follow_redirects=False)
 
 
+def broken() -> type[Exception]:
+    """What a connection raises that breaks off while an answer is read from it."""
+    return httpx2.HTTPError
+
+
 def timeout(watch: Watch) -> httpx2.Timeout:
     return httpx2.Timeout(watch.left, connect=min(CONNECT_S, watch.left))
 

@@ -105,6 +105,7 @@ def upgrade() -> None:
         sa.Column("approvals", sa.Text(), nullable=False),
         sa.Column("max_cost_micro", sa.BigInteger(), nullable=True),
         sa.Column("max_parallel", sa.Integer(), nullable=False),
+        sa.Column("owner_parallel", sa.Integer(), nullable=True),
         sa.Column("priority", sa.Integer(), nullable=False),
         sa.Column("skills", sa.Text(), nullable=False),
         sa.Column("reuses", sa.Boolean(), server_default=sa.false(), nullable=False),
@@ -350,6 +351,13 @@ def upgrade() -> None:
             unique=False,
             sqlite_where=sa.text("ended_at IS NOT NULL"),
             postgresql_where=sa.text("ended_at IS NOT NULL"),
+        )
+        batch_op.create_index(
+            "ix_runs_sent",
+            ["project_id"],
+            unique=False,
+            sqlite_where=sa.text("status = 'queued' AND wakes > 0"),
+            postgresql_where=sa.text("status = 'queued' AND wakes > 0"),
         )
         batch_op.create_index(
             "ix_runs_unsent",
@@ -830,6 +838,11 @@ def downgrade() -> None:
 
     op.drop_table("calls")
     with op.batch_alter_table("runs", schema=None) as batch_op:
+        batch_op.drop_index(
+            "ix_runs_sent",
+            sqlite_where=sa.text("status = 'queued' AND wakes > 0"),
+            postgresql_where=sa.text("status = 'queued' AND wakes > 0"),
+        )
         batch_op.drop_index(
             "ix_runs_unsent",
             sqlite_where=sa.text("status = 'queued' AND wakes = 0"),
