@@ -162,6 +162,16 @@
     location.assign("/login");
   });
 
+  // A plan larger than its frame begins where something happens.
+  const plan = document.querySelector(".plan");
+  const busy = plan?.querySelector(".task.is-needs_input, .task.is-running, .task.is-failed") ?? plan?.querySelector(".task");
+  if (busy) {
+    const frame = plan.getBoundingClientRect();
+    const card = busy.getBoundingClientRect();
+    plan.scrollLeft = card.left - frame.left - (frame.width - card.width) / 2;
+    plan.scrollTop = card.top - frame.top - (frame.height - card.height) / 2;
+  }
+
   tick();
   listen();
 })();
