@@ -5,7 +5,7 @@ RUN = $(VENV)/.ready
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test test-crash test-faults quick test-parked bench lint types format pictures desk-pictures skill-pages lock lock-check clean
+.PHONY: help run up test test-crash test-faults test-models quick test-parked bench lint types format pictures desk-pictures skill-pages lock lock-check clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,10 @@ test-crash: $(DEV) ## The long forms: every case with deaths at every point, eve
 
 test-faults: $(DEV) ## Break every part on purpose, the long form; at its end a table of what held (ARGS="--seed 7")
 	@$(BIN)/pytest -n 2 tests/faults $(ARGS)
+
+test-models: $(DEV) ## The model client against a server of others (llmock, into an environment of its own)
+	@test -x .llmock/bin/llmock || { $(BIN)/python -m venv .llmock && .llmock/bin/pip install -q llmock==0.2.2; }
+	@$(BIN)/pytest -n 0 tests/integration/test_foreign_model.py $(ARGS)
 
 quick: $(DEV) ## The fast tests only
 	@$(BIN)/pytest -n 2 -m "not slow and not long" tests/unit tests/contract $(ARGS)

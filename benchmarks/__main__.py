@@ -1,4 +1,4 @@
-"""`make bench`, or `python -m benchmarks [W1 W2 W5 graph start api] [--rounds N] [--quick]`."""
+"""`make bench`, or `python -m benchmarks [W1 W2 W5 fair graph start api] [--rounds N] [--quick]`."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ from benchmarks import measure
 from benchmarks.measure import Figure
 
 RESULTS = Path(__file__).with_name("results.json")
-ON_STACK = ("W1", "W2", "W5")
+ON_STACK = ("W1", "W2", "W5", "fair")
 ALONE = ("graph", "start", "api")
 
 
@@ -52,10 +52,10 @@ def _measure(chosen: Sequence[str], rounds: int, *, quick: bool) -> list[Figure]
         figures += api.measure(rounds, quick=quick)
     on_stack = [name for name in ON_STACK if name in chosen]
     if on_stack:
-        from benchmarks import w1_steps, w2_fanout, w5_submit
+        from benchmarks import fairness, w1_steps, w2_fanout, w5_submit
         from benchmarks.stack import stack
 
-        rooms = {"W1": w1_steps, "W2": w2_fanout, "W5": w5_submit}
+        rooms = {"W1": w1_steps, "W2": w2_fanout, "W5": w5_submit, "fair": fairness}
         with stack() as running:
             for name in on_stack:
                 figures += rooms[name].measure(running, rounds, quick=quick)

@@ -43,4 +43,4 @@ def test_an_unknown_workload_is_wrong_use() -> None:
     done = bench("W99")
 
     assert done.returncode == 2
-    assert "no workload 'W99'; use W1, W2, W5, graph, start" in done.stderr
+    assert "no workload 'W99'; use W1, W2, W5, fair, graph, start" in done.stderr
