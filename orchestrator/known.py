@@ -1,5 +1,6 @@
 """What exists in this installation: what a definition or a project file may name (spec: engine 4.3)."""
 
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,6 +17,29 @@ from registry.skills.registry import SkillRegistry
 from registry.teams import SavedAgent
 
 
+class PluginCards(Mapping[str, frozenset[str]]):
+    """The tools of an owner's plugins by id, for whoever judges definitions; what
+    reads plugins is loaded, and the rows are asked, only when one names a plugin."""
+
+    def __init__(self, settings: Settings, owner_id: str | None = None) -> None:
+        self._settings, self._owner_id = settings, owner_id or settings.owner
+
+    @property
+    def _now(self) -> dict[str, frozenset[str]]:
+        from orchestrator.plugins import enabled
+
+        return {id_: one.tools for id_, one in enabled(self._settings, self._owner_id).items()}
+
+    def __getitem__(self, plugin_id: str) -> frozenset[str]:
+        return self._now[plugin_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._now)
+
+    def __len__(self) -> int:
+        return len(self._now)
+
+
 def registries(settings: Settings, skills: SkillRegistry | None = None, *, stand_in: bool | None = None) -> Registries:
     """The registries that can be asked here.
 
@@ -23,8 +47,6 @@ def registries(settings: Settings, skills: SkillRegistry | None = None, *, stand
         skills: the catalogue, when it is built already.
         stand_in: whether the stand-in may play the model, so that no model has to be there; None: as the settings say.
     """
-    from orchestrator.plugins import Cards
-
     stand_in = settings.stand_in if stand_in is None else stand_in
     names = {*settings.models, *(model.name for model in settings.models.values())}
     return Registries(
@@ -32,7 +54,7 @@ def registries(settings: Settings, skills: SkillRegistry | None = None, *, stand
         documents=playbooks(settings).names,
         packs={name: PackCard(pack.tool_names, pack.spec_fault) for name, pack in PACKS.items()},
         models=None if stand_in else frozenset(names),
-        plugins=Cards(settings),
+        plugins=PluginCards(settings),
         mcp_servers=mcp_servers(settings).names,
         limits=settings.limits,
     )

@@ -180,26 +180,6 @@ def enabled(settings: Settings, owner_id: str) -> dict[str, Installed]:
     return {row.plugin_id: _installed(row) for row in _rows(settings, owner_id) if row.status == "enabled"}
 
 
-class Cards(Mapping[str, frozenset[str]]):
-    """The tools of an owner's plugins by id, for whoever judges definitions; asked only when one names a plugin."""
-
-    def __init__(self, settings: Settings, owner_id: str | None = None) -> None:
-        self._settings, self._owner_id = settings, owner_id or settings.owner
-
-    @property
-    def _now(self) -> dict[str, frozenset[str]]:
-        return {id_: one.tools for id_, one in enabled(self._settings, self._owner_id).items()}
-
-    def __getitem__(self, plugin_id: str) -> frozenset[str]:
-        return self._now[plugin_id]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._now)
-
-    def __len__(self) -> int:
-        return len(self._now)
-
-
 def definitions(settings: Settings) -> list[dict[str, Json]]:
     """The skills of the owner's plugins as SkillDef, beside those of the catalogue."""
     found = []
@@ -378,7 +358,6 @@ def _view(row: Row[Any]) -> dict[str, Json]:
 
 
 __all__ = [
-    "Cards",
     "Changed",
     "Installed",
     "definitions",

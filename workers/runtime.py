@@ -17,7 +17,7 @@ from pathlib import Path
 
 from orchestrator import crashpoints, plugins, queue
 from orchestrator.broadcast import Broadcast
-from orchestrator.known import load_presets, mcp_servers, playbooks, registries
+from orchestrator.known import PluginCards, load_presets, mcp_servers, playbooks, registries
 from orchestrator.live import Live
 from orchestrator.ports import wiring
 from orchestrator.ports.documents import StoredDocuments
@@ -292,7 +292,7 @@ def services(settings: Settings) -> Services:
 def _known_now(settings: Settings, known: Registries, run: RunRecord) -> Registries:
     """The registries with what there is for this run at this moment."""
     documents = playbooks(settings, _folder(settings, run)).names
-    mine = plugins.Cards(settings, run.owner_id)
+    mine = PluginCards(settings, run.owner_id)
     return replace(known, documents=documents, mcp_servers=mcp_servers(settings).names, plugins=mine)
 
 
