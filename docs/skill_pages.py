@@ -30,6 +30,8 @@ _OF_PORT = {
     "studio": ("conflict", "quota"),
 }
 _MEANING = {
+    "agent_invalid": "the agent that is meant has faults and cannot run here",
+    "handoff_model_unresolved": "the agent that is meant has no model here",
     "blocked": "the name is one that file tools do not touch",
     "budget_exceeded": "its task or project has no money left for it",
     "cancelled": "its project or run was cancelled",

@@ -31,11 +31,15 @@ class Sealed(OfficinaError):
 class Vault:
     """Closes and opens JSON values."""
 
-    def __init__(self, settings: Settings) -> None:
-        given = settings.secret_key.get_secret_value() if settings.secret_key else ""
+    def __init__(self, settings: Settings | None) -> None:
+        """
+        Args:
+            settings: whose key it is; None: one that nobody keeps, for what ends with this process.
+        """
+        given = settings.secret_key.get_secret_value() if settings is not None and settings.secret_key else ""
         keys = [part for part in (one.strip() for one in given.split(",")) if part]
         if not keys:
-            keys = [home_key(settings)]
+            keys = [home_key(settings) if settings is not None else new_key()]
         try:
             self._keys = MultiFernet([Fernet(key) for key in keys])
         except ValueError:

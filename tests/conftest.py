@@ -47,6 +47,35 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         cached.get_settings.cache_clear()
 
 
+#: Codes any call may end in: of its input, its gate, its run, its hooks, and of ports that are not there.
+OF_EVERY_CALL = {
+    *("invalid_input", "unknown_skill", "tool_not_offered", "denied", "blocked", "approval_required", "not_wired"),
+    *("timeout", "cancelled", "tool_failed", "too_large", "invalid_output", "rate_limited", "lease_stale"),
+}
+
+
+@pytest.fixture(autouse=True)
+def only_declared_failures(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A pack's tool that ends, in any test of this process, in a code it does not declare (`fails`) fails that test."""
+    registry = sys.modules.get("registry.skills.registry")
+    packs = sys.modules.get("registry.packs")
+    if registry is None or packs is None:
+        yield
+        return
+    declared = {tool.name: {*tool.fails, *OF_EVERY_CALL} for pack in packs.PACKS.values() for tool in pack.tools}
+    invoke, odd = registry.SkillRegistry.invoke, []
+
+    def recording(self: Any, name: str, *args: Any, **options: Any) -> Any:
+        result = invoke(self, name, *args, **options)
+        if not result.ok and result.code not in declared.get(name, {result.code}):
+            odd.append((name, result.code))
+        return result
+
+    monkeypatch.setattr(registry.SkillRegistry, "invoke", recording)
+    yield
+    assert odd == [], "these tools end in codes that their `fails` does not name"
+
+
 @pytest.fixture(scope="session")
 def short_folder() -> Iterator[Path]:
     """A folder whose path leaves room for a socket's name."""

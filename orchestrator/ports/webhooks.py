@@ -1,7 +1,8 @@
 """Webhooks as the pack `webhook` and a person see them; the secret is made here and leaves it once, to a person."""
 
 import secrets
-from typing import Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Row, insert
 from sqlalchemy.exc import IntegrityError
@@ -9,17 +10,18 @@ from sqlalchemy.exc import IntegrityError
 from orchestrator import makers
 from orchestrator.ports.keys import call_key
 from orchestrator.ports.voices import Rooms, invalid, looser, mode_of
-from orchestrator.settings import Settings
 from orchestrator.store import hooked
 from orchestrator.store.database import Database, now_ms
 from orchestrator.store.tables import signals
-from orchestrator.vault import Vault
 from registry.base import Json
 from registry.errors import SkillError
 from registry.ids import new_id
 from registry.permissions import Mode
 from registry.skills.context import Caller
 from registry.skills.triggers import Hand, Hooked
+
+if TYPE_CHECKING:
+    from orchestrator.vault import Vault
 
 #: Webhooks of one owner.
 MAX_HOOKS: Final = 50
@@ -30,8 +32,8 @@ MODE: Final[Mode] = "ask"
 class StoredWebhooks:
     """The `Webhooks` port over rows."""
 
-    def __init__(self, settings: Settings, database: Database, rooms: Rooms) -> None:
-        self._settings = settings
+    def __init__(self, vault: "Callable[[], Vault]", database: Database, rooms: Rooms) -> None:
+        self._vault = vault
         self._database = database
         self._rooms = rooms
 
@@ -43,7 +45,7 @@ class StoredWebhooks:
 
     def save(self, hand: Hand, wanted: Hooked) -> dict[str, Json]:
         """See `Webhooks`."""
-        secret = Vault(self._settings).close_text(secrets.token_urlsafe(32)) if wanted.id is None else ""
+        secret = self._vault().close_text(secrets.token_urlsafe(32)) if wanted.id is None else ""
 
         def work(connection: Connection) -> dict[str, Json]:
             if wanted.id is not None:
@@ -67,12 +69,12 @@ class StoredWebhooks:
     def reveal(self, owner_id: str, hook_id: str) -> str | None:
         """The secret, for a person and once; None: it was shown already, or there is no such webhook."""
         closed = self._database.write(lambda c: hooked.show_once(c, owner_id, hook_id))
-        return None if closed is None else Vault(self._settings).open_text(closed)
+        return None if closed is None else self._vault().open_text(closed)
 
     def rotate(self, owner_id: str, hook_id: str) -> str | None:
         """A new secret, shown to the person who asks; the old one is of no use from now on. None: no such webhook."""
         secret = secrets.token_urlsafe(32)
-        closed = Vault(self._settings).close_text(secret)
+        closed = self._vault().close_text(secret)
 
         def move(connection: Connection) -> bool:
             if hooked.get(connection, hook_id, owner_id) is None:

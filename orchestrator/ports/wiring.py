@@ -17,6 +17,7 @@ from orchestrator.ports.voices import Rooms
 from orchestrator.ports.webhooks import StoredWebhooks
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
+from orchestrator.vault import Vault
 from registry.graph.validation import Registries
 from registry.packs import PACKS
 from registry.presets import Presets
@@ -84,5 +85,5 @@ def wire(settings: Settings, skills: SkillRegistry, embeddings: Embeddings | Non
         threads=StoredThreads(database),
         agents=StoredAgents(database, known_now, lambda: [card.name for card in presets().cards]),
         scheduler=StoredScheduler(database, rooms),
-        webhooks=StoredWebhooks(settings, database, rooms),
+        webhooks=StoredWebhooks(lambda: Vault(settings), database, rooms),
     )

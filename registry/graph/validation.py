@@ -59,12 +59,19 @@ _CHECKS: Final[tuple[Callable[[Draft, Findings], None], ...]] = (
 )
 
 
+#: Times a limit of the graph, beyond which nothing else is looked at.
+FAR = 4
+
+
 def validate(definition: Json, limits: GraphLimits = USUAL) -> list[Finding]:
     """The structural level: everything that can be said without registries, in the order of the table of codes."""
     found = Findings(limits)
     reason = _unreadable(definition)
     if reason:
         found.add("definition_shape", "", reason)
+        return list(found)
+    if _far_too_large(definition, limits):
+        wiring.counts(Draft(definition), found)
         return list(found)
     draft = Draft(definition)
     fields.check_fields(definition, "", found)
@@ -84,6 +91,16 @@ def parse_agent(definition: Json, limits: GraphLimits = USUAL) -> tuple[AgentDef
         first = error.errors(include_url=False, include_input=False)[0]
         path = ".".join(str(step) for step in first["loc"])
         return None, [Finding("definition_shape", "error", first["msg"], path), *found]
+
+
+def _far_too_large(definition: dict[str, Json], limits: GraphLimits) -> bool:
+    """Whether a graph is so far over its limits that its other faults are not worth the seconds they take to find."""
+    graph = definition.get("graph")
+    if not isinstance(graph, dict):
+        return False
+    most = {"nodes": limits.graph_nodes, "edges": limits.graph_edges}
+    written = {name: value for name in most if isinstance(value := graph.get(name), (dict, list))}
+    return any(len(value) > FAR * most[name] for name, value in written.items())
 
 
 def _unreadable(definition: Json) -> str | None:

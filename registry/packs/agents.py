@@ -151,6 +151,7 @@ def list_agents(asked: ListAgents, context: SkillContext) -> list[dict[str, Json
     needs=("agents",),
     catalogued=False,
     documented=False,
+    fails=("conflict", "quota"),
 )
 def create_agent(wanted: CreateAgent, context: SkillContext) -> AgentRow:
     """Saves a new agent for the person you work for: it stays, and every run of theirs can spawn it or hand over to it.
@@ -173,6 +174,7 @@ def create_agent(wanted: CreateAgent, context: SkillContext) -> AgentRow:
     needs=("agents",),
     catalogued=False,
     documented=False,
+    fails=("conflict", "denied", "quota"),
 )
 def create_subagent(wanted: CreateDelegate, context: SkillContext) -> AgentRow:
     """Makes a delegate: an agent that only you can spawn and nobody can hand over to. It holds at most your packs and
@@ -196,6 +198,7 @@ def create_subagent(wanted: CreateDelegate, context: SkillContext) -> AgentRow:
     needs=("agents",),
     catalogued=False,
     documented=False,
+    fails=("conflict", "not_found"),
 )
 def update_agent(wanted: UpdateAgent, context: SkillContext) -> AgentRow:
     """Changes name, role, instructions or the whole budget of a delegate of yours. Runs under way keep what they began
@@ -220,6 +223,7 @@ def update_agent(wanted: UpdateAgent, context: SkillContext) -> AgentRow:
     needs=("agents",),
     catalogued=False,
     documented=False,
+    fails=("conflict", "not_found"),
 )
 def delete_agent(wanted: DeleteAgent, context: SkillContext) -> Removed:
     """Removes a delegate of yours. Runs of it under way go on to their end."""
@@ -229,7 +233,15 @@ def delete_agent(wanted: DeleteAgent, context: SkillContext) -> Removed:
     return Removed(removed=removed, name=name)
 
 
-@skill("agents_spawn", title="Spawn agents", timeout_s=5, effect="idempotent", catalogued=False, documented=False)
+@skill(
+    "agents_spawn",
+    title="Spawn agents",
+    timeout_s=5,
+    effect="idempotent",
+    catalogued=False,
+    documented=False,
+    fails=("no_control_node",),
+)
 def spawn_agents(wanted: SpawnAgents, context: SkillContext) -> Queued:
     """Queues one child run for each call, each by the agent it names; their results come back to you together, each
     with its spawnId."""
@@ -243,7 +255,15 @@ def spawn_agents(wanted: SpawnAgents, context: SkillContext) -> Queued:
     return Queued(queued=[{"agentId": c["agentId"], "spawnId": i} for c, i in zip(queued, ids, strict=True)])
 
 
-@skill("agents_handoff", title="Hand off", timeout_s=5, effect="idempotent", catalogued=False, documented=False)
+@skill(
+    "agents_handoff",
+    title="Hand off",
+    timeout_s=5,
+    effect="idempotent",
+    catalogued=False,
+    documented=False,
+    fails=("agent_invalid", "denied", "handoff_model_unresolved", "no_control_node"),
+)
 def hand_off(wanted: HandOff, context: SkillContext) -> HandedOff:
     """Hands the whole conversation over to another agent of level top, who goes on in your place."""
     control = _control(context)

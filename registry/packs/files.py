@@ -185,7 +185,7 @@ def read_file(given: ReadFile, context: SkillContext) -> ReadLines:
     catalogued=False,
     documented=False,
     loads=("pathspec", "re2"),
-    fails=("path_escape", "blocked", "conflict", "too_large", "quota"),
+    fails=("path_escape", "blocked", "not_found", "conflict", "too_large", "quota"),
 )
 def write_file(given: WriteFile, context: SkillContext) -> Written:
     """Writes a whole text file of at most 1 MiB, making the folders that lead to it. Replaces what is there; with
@@ -279,7 +279,7 @@ def list_dir(given: ListDir, context: SkillContext) -> ListedDir:
     catalogued=False,
     documented=False,
     loads=("pathspec", "re2"),
-    fails=("path_escape",),
+    fails=("path_escape", "not_found"),
 )
 def glob(given: GlobFiles, context: SkillContext) -> Globbed:
     """Finds files by a pattern as in .gitignore: `*.md` anywhere, `src/*.py` in one folder, `src/**/*.py` below it.

@@ -105,7 +105,15 @@ def list_schedules(_asked: ListSchedules, context: SkillContext) -> list[dict[st
     return _scheduler(context).rows(context.caller)
 
 
-@skill("schedule_peek", title="Look at firings", timeout_s=5, needs=("scheduler",), catalogued=False, documented=False)
+@skill(
+    "schedule_peek",
+    title="Look at firings",
+    timeout_s=5,
+    needs=("scheduler",),
+    catalogued=False,
+    documented=False,
+    fails=("not_found",),
+)
 def peek(asked: Peek, context: SkillContext) -> list[dict[str, Json]]:
     """Shows what became of the last due times of a schedule, the latest first: what was said, which tools were called,
     errors."""
@@ -120,6 +128,7 @@ def peek(asked: Peek, context: SkillContext) -> list[dict[str, Json]]:
     needs=("scheduler",),
     catalogued=False,
     documented=False,
+    fails=("conflict", "denied", "not_found", "quota"),
 )
 def set_schedule(wanted: SetSchedule, context: SkillContext) -> ScheduleSet:
     """Makes a schedule, or changes the one whose id you give. Each time it is due its detail is said in its thread to
@@ -154,6 +163,7 @@ def set_schedule(wanted: SetSchedule, context: SkillContext) -> ScheduleSet:
     needs=("scheduler",),
     catalogued=False,
     documented=False,
+    fails=("conflict", "denied", "not_found", "quota"),
 )
 def pause(wanted: Pause, context: SkillContext) -> dict[str, Json]:
     """Pauses a schedule, or lets it go on from its next time; what was due meanwhile is not made up for."""
@@ -168,6 +178,7 @@ def pause(wanted: Pause, context: SkillContext) -> dict[str, Json]:
     needs=("scheduler",),
     catalogued=False,
     documented=False,
+    fails=("denied", "not_found"),
 )
 def delete(wanted: Delete, context: SkillContext) -> Deleted:
     """Deletes a schedule and what it has waiting. Its thread and runs stay."""

@@ -64,6 +64,7 @@ def list_webhooks(_asked: ListWebhooks, context: SkillContext) -> list[dict[str,
     needs=("webhooks",),
     catalogued=False,
     documented=False,
+    fails=("denied", "not_found", "quota"),
 )
 def set_webhook(wanted: SetWebhook, context: SkillContext) -> dict[str, Json]:
     """Makes a webhook, or changes the one whose id you give. What is posted to its endpoint, signed with its secret, is
@@ -84,6 +85,7 @@ def set_webhook(wanted: SetWebhook, context: SkillContext) -> dict[str, Json]:
     needs=("webhooks",),
     catalogued=False,
     documented=False,
+    fails=("denied", "not_found"),
 )
 def delete(wanted: Delete, context: SkillContext) -> Deleted:
     """Deletes a webhook and what it has waiting. Its thread and runs stay."""

@@ -3,9 +3,9 @@
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
@@ -13,7 +13,10 @@ from orchestrator.notify import Silence
 from orchestrator.ports.agents import StoredAgents
 from orchestrator.ports.documents import StoredDocuments
 from orchestrator.ports.notebook import notebook
+from orchestrator.ports.scheduler import StoredScheduler
 from orchestrator.ports.threads import StoredThreads
+from orchestrator.ports.voices import Rooms
+from orchestrator.ports.webhooks import StoredWebhooks
 from orchestrator.records import Event, RunRecord
 from orchestrator.sections import Keeping
 from orchestrator.settings import Limits
@@ -23,6 +26,7 @@ from orchestrator.store.memory import MemoryDatabase
 from orchestrator.store.tables import runs as runs_table
 from orchestrator.store.tables import signals as signals_table
 from orchestrator.store_journal import StoreJournal
+from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.graph.validation import PackCard, Registries, validate
 from registry.jsontext import digest
@@ -37,6 +41,9 @@ from workers.inprocess.conductor import Conductor
 from workers.inprocess.script import Script, stub
 from workers.models.scripted import ScriptedModel
 from workers.sandbox.workspace import JailedWorkspace
+
+if TYPE_CHECKING:
+    from orchestrator.vault import Vault
 
 #: The root run of every command.
 RUN_ID = "run"
@@ -68,6 +75,7 @@ def stage(
     database, model, room = MemoryDatabase(), ScriptedModel(script.model), Room()
     outside = [tool.name for pack in packs.values() for tool in pack.tools if tool.open_world]
     agents = {str(definition.get("id", "")): definition, **script.agents}
+    rooms = Rooms(presets=lambda: _speakers(agents))
     services = Services(
         catalogue=SkillRegistry(),
         packs=packs,
@@ -86,6 +94,8 @@ def stage(
         check_definition=lambda definition, _run: _errors(definition),
         agents=StoredAgents(database, lambda: _known(packs, script, limits, documents), lambda: _names(agents)),
         threads=StoredThreads(database),
+        scheduler=StoredScheduler(database, rooms),
+        webhooks=StoredWebhooks(_vault, database, rooms),
         targets=lambda run: [*(_target(id_, body) for id_, body in agents.items()), *_made(database, run)],
         now_ms=database.now_ms,
     )
@@ -178,6 +188,20 @@ def _known(packs: Mapping[str, Pack], script: Script, limits: Limits, documents:
 
 def _names(agents: Mapping[str, dict[str, Json]]) -> list[str]:
     return [str(body.get("name", agent_id)) for agent_id, body in agents.items()]
+
+
+def _speakers(agents: Mapping[str, dict[str, Json]]) -> dict[str, AgentDefinition]:
+    """The agents of the command that could speak in a thread: those without a fault."""
+    return {
+        id_: AgentDefinition.model_validate({"id": id_, **body}) for id_, body in agents.items() if not _errors(body)
+    }
+
+
+@cache
+def _vault() -> "Vault":
+    from orchestrator.vault import Vault
+
+    return Vault(None)
 
 
 class Room:

@@ -1,7 +1,10 @@
 """What validation says: node types, edges, gotos, cycles and reach."""
 
+import time
+
 import pytest
 
+from registry.graph.validation import validate
 from tests.unit.graph.definitions import BUDGET, STOP, agent, arrows, chain, found, graph, looping, mapping
 
 
@@ -145,3 +148,18 @@ def test_reach_goes_over_edges_gotos_and_bodies():
     made = mapping(body={"alone": {"type": "control:assign", "patch": {}}}, edges=["w y", "alone y"])
     made["graph"]["nodes"]["m"]["body"].append("alone")
     assert found(made) == []
+
+
+@pytest.mark.parametrize("what", ["nodes", "edges"])
+def test_a_graph_far_over_its_limits_is_refused_without_a_look_at_the_rest(what: str) -> None:
+    nodes: dict[str, object] = {"s": {"type": "core:start"}, "e": {"type": "core:end"}}
+    edges: list[object] = [{"from": "s", "to": "e"}]
+    if what == "nodes":
+        nodes |= {f"n{number}": {"type": "core:start", "bad": 1} for number in range(30_000)}
+    else:
+        edges *= 30_000
+    began = time.process_time()
+    found = validate({"id": "a", "graph": {"nodes": nodes, "edges": edges}})
+    assert time.process_time() - began < 1
+    assert [one.code for one in found if one.code == "graph_size"] == ["graph_size"]
+    assert len(found) <= 2

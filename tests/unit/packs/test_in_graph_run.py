@@ -96,3 +96,22 @@ def test_the_mode_plan_writes_and_runs_nothing() -> None:
 def test_settings_that_do_not_fit_stop_the_run(spec: dict[str, Any]) -> None:
     played = play(agent(ALLOW, **spec), [[call("shell", command="ls")], "done"])
     assert (played.status, played.code) == ("failed", "agent_invalid")
+
+
+def test_schedules_and_webhooks_are_kept_in_memory_and_start_nothing() -> None:
+    """They are rows of a store that goes with the command: nobody fires them, and no key is made for the secret."""
+    turns = [
+        [call("schedule_set", name="Weekly", cron="0 7 * * 1", detail="Report."), call("webhook_set", name="Door")],
+        [call("schedule_list"), call("webhook_list")],
+        [call("schedule_set", name="Bob's", cron="0 7 * * 1", agentId="bob")],
+        "done",
+    ]
+    agents = {"bob": {"id": "bob", "name": "Bob", "instructions": "Work."}}
+    played = play(
+        {"id": "a", "instructions": "Work.", "packs": {"scheduler": True, "webhook": True}}, turns, agents=agents
+    )
+    made, door, listed, doors, bobs = outputs(played)
+    assert played.status == "completed"
+    assert made["schedule"]["agentId"] == "a" and [one["id"] for one in listed] == [made["schedule"]["id"]]
+    assert [one["id"] for one in doors] == [door["id"]] and "secret" not in door
+    assert bobs["schedule"]["agentId"] == "bob"

@@ -117,6 +117,7 @@ def test_pins_are_of_one_agent(shelf: Shelf, settings: Settings) -> None:
         assert listed(shelf, caller) == [("who", name)]
     assert listed(shelf, agent("saved", project_id=two.id)) == [("who", "saved agent")], "it outlives its projects"
     assert shelf.call("pin_set", Caller("plugin"), key="k", text="x").code == "not_allowed"
+    assert shelf.call("pin_remove", Caller("plugin"), key="k").code == "not_allowed"
     assert listed(shelf, Caller("plugin")) == []
 
 
