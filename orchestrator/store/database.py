@@ -38,7 +38,7 @@ POOL_SIZE = 10
 #: The same of a SQLite file, where one writes at a time: each keeps pages and prepared statements of its own.
 SQLITE_POOL_SIZE = 6
 #: KiB of pages such a connection keeps; the system keeps the file's pages as well.
-SQLITE_CACHE_KIB = 512
+SQLITE_CACHE_KIB = 256
 #: Seconds a connection may lie idle before it is tried out at its next use.
 IDLE_S = 1.0
 RETRIES = 6
