@@ -158,7 +158,9 @@ def test_a_conversation_survives_the_death_of_its_worker(
     sound(live_settings)
 
 
-@pytest.mark.parametrize("point", ["claimed", "asking", "heard", "ended", "told"])
+@pytest.mark.parametrize(
+    "point", ["ended", *(pytest.param(name, marks=pytest.mark.long) for name in ("claimed", "asking", "heard", "told"))]
+)
 def test_what_waits_begins_though_the_worker_dies_at_the_end_of_the_run_before(
     live_settings: Settings, worker_process: Start, chat: Chat, point: str
 ) -> None:

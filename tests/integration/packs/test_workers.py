@@ -67,7 +67,7 @@ def test_files_commands_and_jobs_work_on_a_worker(tmp_path: Path, live_settings,
     assert said[4]["matches"] == [{"file": "a.txt", "line": 2, "text": "two"}]
 
 
-@pytest.mark.parametrize(("point", "ran"), [("begun", 0), ("acted", 1)])
+@pytest.mark.parametrize(("point", "ran"), [pytest.param("begun", 0, marks=pytest.mark.long), ("acted", 1)])
 @pytest.mark.parametrize("call", [EDIT, shell("echo x >> ran")], ids=["edit_file", "shell"])
 def test_a_call_that_had_begun_when_its_worker_died_is_unknown_and_never_repeated(
     tmp_path: Path, live_settings, worker_process, call: dict[str, Any], point: str, ran: int
