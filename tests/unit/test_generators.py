@@ -101,7 +101,8 @@ def test_a_delivery_fills_a_generator_and_one_that_does_not_fit_starts_nothing(
     with database.read() as connection:
         tasks = connection.execute(select(t.tasks).where(t.tasks.c.project_id == answer["projectId"])).all()
     assert "{{topic}} bees" in next(task.instruction for task in tasks if task.key == "outline")
-    assert knock({"inputs": {"tone": "shrill"}}, 1_796_000_001) == {"accepted": False, "reason": "failed"}
+    refused = knock({"inputs": {"tone": "shrill"}}, 1_796_000_001)
+    assert refused["code"] == "invalid_inputs" and "inputs.topic" in refused["error"]
 
 
 def test_one_owners_generator_is_not_there_for_another(settings: Settings) -> None:

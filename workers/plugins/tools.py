@@ -140,7 +140,7 @@ class PluginTools:
             raise SkillError("too_large" if "more than" in talk.fault else "tool_failed", f"{plugin.id}: {talk.fault}")
         if talk.failed is not None:
             raise SkillError("tool_failed", f"{plugin.id}.{function} failed: {talk.failed}")
-        if done.timed_out:
+        if done.timed_out or done.signal == "SIGXCPU":  # its processor seconds are as many as those of the clock
             raise SkillError(
                 "timeout", f"{plugin.id}.{function} did not answer within {timeout_s:.0f} s", retryable=True
             )

@@ -147,7 +147,7 @@ def test_an_answer_that_does_not_fit_is_asked_for_once_more() -> None:
     hopeless = play(structured(), ["no", "never"])
 
     assert (repaired.output, repaired.report["steps"]) == ({"n": 1}, 2)
-    assert "$.n" in str(repaired.requests[1].messages)
+    assert "n: 'one' is not of type" in str(repaired.requests[1].messages)
     assert len(repaired.events("think")) == 2
     assert (hopeless.status, hopeless.code, len(hopeless.requests)) == ("failed", "output_invalid", 2)
 
