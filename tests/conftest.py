@@ -159,6 +159,13 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def memory_url() -> Iterator[str]:
+    """An empty store in the memory of this process."""
+    yield "sqlite://"
+    services.close_connections("sqlite://")
+
+
+@pytest.fixture
 def settings(tmp_path: Path, sqlite_url: str) -> "Settings":
     """Settings of a home of this test's own, with its SQLite database and no broker."""
     from orchestrator.settings import Settings

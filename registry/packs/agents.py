@@ -13,7 +13,7 @@ from registry.packs.pack import Pack
 from registry.permissions import Gate
 from registry.skills.context import Colleague, Control, SkillContext
 from registry.skills.ports import Agents
-from registry.skills.skill import skill
+from registry.skills.skill import tool
 from registry.text import not_blank, one_line
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Removed(Model):
     name: str
 
 
-@skill("agents_list", title="List agents", timeout_s=5, catalogued=False, documented=False)
+@tool("agents_list", title="List agents", timeout_s=5)
 def list_agents(asked: ListAgents, context: SkillContext) -> list[dict[str, Json]]:
     """Lists the agents you can give work to, with role, level, packs and skills. Level top: they can be spawned and
     handed over to; delegate (yours) and plugin: spawned only."""
@@ -142,15 +142,13 @@ def list_agents(asked: ListAgents, context: SkillContext) -> list[dict[str, Json
     ]
 
 
-@skill(
+@tool(
     "agents_create",
     title="Create an agent",
     timeout_s=10,
     operations=("agents",),
     effect="once",
     needs=("agents",),
-    catalogued=False,
-    documented=False,
     fails=("conflict", "quota"),
 )
 def create_agent(wanted: CreateAgent, context: SkillContext) -> AgentRow:
@@ -165,15 +163,13 @@ def create_agent(wanted: CreateAgent, context: SkillContext) -> AgentRow:
     return _row(agents.create(context.caller, body, delegate=False))
 
 
-@skill(
+@tool(
     "agents_create_subagent",
     title="Create a subagent",
     timeout_s=10,
     operations=("agents",),
     effect="once",
     needs=("agents",),
-    catalogued=False,
-    documented=False,
     fails=("conflict", "denied", "quota"),
 )
 def create_subagent(wanted: CreateDelegate, context: SkillContext) -> AgentRow:
@@ -189,15 +185,13 @@ def create_subagent(wanted: CreateDelegate, context: SkillContext) -> AgentRow:
     return _row(agents.create(context.caller, body, delegate=True))
 
 
-@skill(
+@tool(
     "agents_update",
     title="Change a delegate",
     timeout_s=10,
     operations=("agents",),
     effect="idempotent",
     needs=("agents",),
-    catalogued=False,
-    documented=False,
     fails=("conflict", "not_found"),
 )
 def update_agent(wanted: UpdateAgent, context: SkillContext) -> AgentRow:
@@ -214,15 +208,13 @@ def update_agent(wanted: UpdateAgent, context: SkillContext) -> AgentRow:
     return _row(agents.update(context.caller, target.card.id, changes))
 
 
-@skill(
+@tool(
     "agents_delete",
     title="Delete a delegate",
     timeout_s=10,
     operations=("agents",),
     effect="idempotent",
     needs=("agents",),
-    catalogued=False,
-    documented=False,
     fails=("conflict", "not_found"),
 )
 def delete_agent(wanted: DeleteAgent, context: SkillContext) -> Removed:
@@ -233,13 +225,11 @@ def delete_agent(wanted: DeleteAgent, context: SkillContext) -> Removed:
     return Removed(removed=removed, name=name)
 
 
-@skill(
+@tool(
     "agents_spawn",
     title="Spawn agents",
     timeout_s=5,
     effect="idempotent",
-    catalogued=False,
-    documented=False,
     fails=("no_control_node",),
 )
 def spawn_agents(wanted: SpawnAgents, context: SkillContext) -> Queued:
@@ -255,13 +245,11 @@ def spawn_agents(wanted: SpawnAgents, context: SkillContext) -> Queued:
     return Queued(queued=[{"agentId": c["agentId"], "spawnId": i} for c, i in zip(queued, ids, strict=True)])
 
 
-@skill(
+@tool(
     "agents_handoff",
     title="Hand off",
     timeout_s=5,
     effect="idempotent",
-    catalogued=False,
-    documented=False,
     fails=("agent_invalid", "denied", "handoff_model_unresolved", "no_control_node"),
 )
 def hand_off(wanted: HandOff, context: SkillContext) -> HandedOff:

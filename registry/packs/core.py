@@ -8,7 +8,7 @@ from registry.base import Json, Model
 from registry.errors import SkillError
 from registry.packs.pack import Pack
 from registry.skills.context import NO_ANSWER, AskPerson, Control, Question, SkillContext
-from registry.skills.skill import skill
+from registry.skills.skill import tool
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 #: Between the chosen labels and the free text of an answer.
@@ -52,13 +52,11 @@ class Waiting(Model):
     wait_until_ms: int
 
 
-@skill(
+@tool(
     "ask_user",
     title="Ask the person",
     timeout_s=5,
     effect="idempotent",
-    catalogued=False,
-    documented=False,
     fails=("denied",),
 )
 def ask_user(asked: AskUser, context: SkillContext) -> str:
@@ -87,13 +85,11 @@ def _schema(asked: AskUser) -> dict[str, Json]:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-@skill(
+@tool(
     "map",
     title="Map over items",
     timeout_s=5,
     effect="idempotent",
-    catalogued=False,
-    documented=False,
     fails=("no_control_node",),
 )
 def map_over(wanted: MapOver, context: SkillContext) -> Queued:
@@ -108,13 +104,11 @@ def map_over(wanted: MapOver, context: SkillContext) -> Queued:
     return Queued(count=len(wanted.items))
 
 
-@skill(
+@tool(
     "wait",
     title="Wait",
     timeout_s=5,
     effect="idempotent",
-    catalogued=False,
-    documented=False,
     fails=("denied", "no_control_node"),
 )
 def wait(wanted: WaitFor, context: SkillContext) -> Waiting:

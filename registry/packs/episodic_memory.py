@@ -8,7 +8,7 @@ from registry.base import Json, Model
 from registry.packs.notes import Words, wired
 from registry.packs.pack import Pack
 from registry.skills.context import SkillContext
-from registry.skills.skill import skill
+from registry.skills.skill import tool
 
 
 class EpisodicSpec(Model):
@@ -28,7 +28,7 @@ class RecallSearch(Model):
     limit: Annotated[int, Field(ge=1, le=50)] | None = None
 
 
-@skill("recall_search", title="Recall what was said", timeout_s=30, catalogued=False, documented=False, open_world=True)
+@tool("recall_search", title="Recall what was said", timeout_s=30, open_world=True)
 def recall_search(given: RecallSearch, context: SkillContext) -> list[dict[str, Json]]:
     """Finds what you and the people you work for said in your earlier runs, the best match first. Looks for words and
     knows no syntax; what tools brought back then is not looked through. Finds nothing rather than something

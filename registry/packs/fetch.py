@@ -13,7 +13,7 @@ from registry.packs.pack import Pack
 from registry.skills.context import SkillContext
 from registry.skills.http import MAX_BODY, NO_BODY, HeaderName, HeaderValue, Method, judged_headers, shown_headers
 from registry.skills.network import MIB, Outgoing
-from registry.skills.skill import Effect, skill
+from registry.skills.skill import Effect, tool
 from registry.skills.urls import Url, UrlText, parse_url, short_query
 
 MAX_BYTES: Final = MIB
@@ -64,15 +64,13 @@ def _effect(given: Request) -> Effect:
     return "idempotent" if given.method in _READS else "once"
 
 
-@skill(
+@tool(
     "fetch",
     title="Make an HTTP request",
     operations=_operations,
     effect=_effect,
     timeout_s=600,
     needs=("net",),
-    catalogued=False,
-    documented=False,
     open_world=True,
     fails=("network_blocked", "network_error", "denied", "unknown"),
 )

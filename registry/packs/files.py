@@ -21,7 +21,7 @@ from registry.skills.files import MAX_CONTENT_BYTES, MAX_READ_BYTES, MAX_TEXT_BY
 from registry.skills.globs import Glob
 from registry.skills.outputs import OUTPUTS, ReadablePath, SearchablePath
 from registry.skills.paths import WorkspaceFolder, WorkspaceGlob, WorkspacePath, normalise
-from registry.skills.skill import skill
+from registry.skills.skill import tool
 
 MAX_LISTED: Final = 500
 MAX_FOUND: Final = 1000
@@ -142,14 +142,12 @@ class Grepped(Model):
     truncated: bool
 
 
-@skill(
+@tool(
     "read_file",
     title="Read a file",
     operations=("fs.read",),
     timeout_s=10,
     needs=("workspace",),
-    catalogued=False,
-    documented=False,
     loads=("pathspec", "re2"),
     fails=("path_escape", "blocked", "not_found", "unsupported_type", "too_large"),
 )
@@ -175,15 +173,13 @@ def read_file(given: ReadFile, context: SkillContext) -> ReadLines:
     return ReadLines(content="\n".join(shown), total_lines=total, truncated=more or cut)
 
 
-@skill(
+@tool(
     "write_file",
     title="Write a file",
     operations=("fs.write",),
     effect="idempotent",
     timeout_s=15,
     needs=("workspace",),
-    catalogued=False,
-    documented=False,
     loads=("pathspec", "re2"),
     fails=("path_escape", "blocked", "not_found", "conflict", "too_large", "quota"),
 )
@@ -205,15 +201,13 @@ def write_file(given: WriteFile, context: SkillContext) -> Written:
     return Written(path=place.shown(path), bytes=stored.bytes, created=stored.created)
 
 
-@skill(
+@tool(
     "edit_file",
     title="Edit a file",
     operations=("fs.write",),
     effect="once",
     timeout_s=15,
     needs=("workspace",),
-    catalogued=False,
-    documented=False,
     loads=("pathspec", "re2"),
     fails=("path_escape", "blocked", "not_found", "conflict", "unsupported_type", "too_large", "quota"),
 )
@@ -241,14 +235,12 @@ def edit_file(given: EditFile, context: SkillContext) -> EditedFile:
     return EditedFile(path=shown, replacements=len(made.places), diff=edits.unified_diff(made, shown))
 
 
-@skill(
+@tool(
     "list_dir",
     title="List a folder",
     operations=("fs.read",),
     timeout_s=10,
     needs=("workspace",),
-    catalogued=False,
-    documented=False,
     loads=("pathspec", "re2"),
     fails=("path_escape", "blocked", "not_found"),
 )
@@ -270,14 +262,12 @@ def list_dir(given: ListDir, context: SkillContext) -> ListedDir:
     )
 
 
-@skill(
+@tool(
     "glob",
     title="Find files by name",
     operations=("fs.read",),
     timeout_s=15,
     needs=("workspace",),
-    catalogued=False,
-    documented=False,
     loads=("pathspec", "re2"),
     fails=("path_escape", "not_found"),
 )
@@ -291,14 +281,12 @@ def glob(given: GlobFiles, context: SkillContext) -> Globbed:
     return Globbed(pattern=given.pattern, matches=[place.shown(path) for path in islice(found, MAX_FOUND)])
 
 
-@skill(
+@tool(
     "grep",
     title="Search in files",
     operations=("fs.read",),
     timeout_s=30,
     needs=("workspace",),
-    catalogued=False,
-    documented=False,
     loads=("pathspec", "re2"),
     fails=("path_escape", "blocked", "not_found", "unsupported_type"),
 )

@@ -10,7 +10,7 @@ from registry.packs.pack import Pack
 from registry.skills.context import SkillContext
 from registry.skills.notebook import Pin
 from registry.skills.secrets import refuse_secrets
-from registry.skills.skill import skill
+from registry.skills.skill import tool
 from registry.times import iso
 
 
@@ -46,13 +46,11 @@ class Removed(Model):
     key: str
 
 
-@skill(
+@tool(
     "pin_set",
     title="Pin",
     timeout_s=5,
     effect="idempotent",
-    catalogued=False,
-    documented=False,
     fails=("denied", "not_allowed", "quota"),
 )
 def pin_set(given: PinSet, context: SkillContext) -> Pinned:
@@ -64,20 +62,18 @@ def pin_set(given: PinSet, context: SkillContext) -> Pinned:
     return _shown(wired(context.notebook).pins.set(context.caller, given.key, given.text, most=most))
 
 
-@skill("pin_list", title="List pins", timeout_s=5, catalogued=False, documented=False)
+@tool("pin_list", title="List pins", timeout_s=5)
 def pin_list(_given: PinList, context: SkillContext) -> list[dict[str, Json]]:
     """Lists all your pins, the newest first."""
     found = wired(context.notebook).pins.listed(context.caller, 1_000)
     return [_shown(pin).model_dump(mode="json", by_alias=True) for pin in found]
 
 
-@skill(
+@tool(
     "pin_remove",
     title="Unpin",
     timeout_s=5,
     effect="idempotent",
-    catalogued=False,
-    documented=False,
     fails=("denied", "not_allowed"),
 )
 def pin_remove(given: PinRemove, context: SkillContext) -> Removed:

@@ -14,7 +14,7 @@ from registry.packs.pack import Pack
 from registry.skills.context import SkillContext
 from registry.skills.notebook import Agenda, AgendaItem, AgendaStatus, ItemStatus, NewItem
 from registry.skills.secrets import refuse_secrets
-from registry.skills.skill import skill
+from registry.skills.skill import tool
 from registry.text import one_line
 
 #: Tokens the note of an open plan may have.
@@ -73,13 +73,11 @@ class FoundPlan(Model):
     untrusted: bool = False
 
 
-@skill(
+@tool(
     "plan_save",
     title="Save the plan",
     timeout_s=5,
     effect="once",
-    catalogued=False,
-    documented=False,
     fails=("denied", "not_found"),
 )
 def plan_save(given: PlanSave, context: SkillContext) -> SavedPlan:
@@ -101,13 +99,11 @@ def plan_save(given: PlanSave, context: SkillContext) -> SavedPlan:
     return SavedPlan(plan_id=agenda.id, status=agenda.status, items=shown)
 
 
-@skill(
+@tool(
     "plan_item_update",
     title="Tick an item",
     timeout_s=5,
     effect="idempotent",
-    catalogued=False,
-    documented=False,
     fails=("conflict", "denied", "not_found"),
 )
 def plan_item_update(given: PlanItemUpdate, context: SkillContext) -> UpdatedItem:
@@ -119,7 +115,7 @@ def plan_item_update(given: PlanItemUpdate, context: SkillContext) -> UpdatedIte
     return UpdatedItem(item_id=item.id, status=item.status, plan_status=agenda.status)
 
 
-@skill("plan_get", title="Read the plan", timeout_s=5, catalogued=False, documented=False)
+@tool("plan_get", title="Read the plan", timeout_s=5)
 def plan_get(_given: PlanGet, context: SkillContext) -> FoundPlan:
     """Your plan with all its items; `plan` is null when there is none."""
     agenda = wired(context.notebook).agendas.find(context.caller)

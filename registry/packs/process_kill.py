@@ -11,7 +11,7 @@ from registry.base import Model
 from registry.packs.pack import Pack
 from registry.skills.context import SkillContext
 from registry.skills.jobs import JobStatus, JobView
-from registry.skills.skill import skill
+from registry.skills.skill import tool
 
 
 class Kill(Model):
@@ -24,14 +24,12 @@ class Killed(Model):
     ok: bool
 
 
-@skill(
+@tool(
     "process_kill",
     title="End a job",
     effect="idempotent",
     timeout_s=20,
     needs=("jobs",),
-    catalogued=False,
-    documented=False,
 )
 def kill(given: Kill, context: SkillContext) -> Killed:
     """Ends a background job of `shell` with everything it started. `ok` says that it no longer runs; status `unknown`

@@ -12,7 +12,7 @@ from registry.base import Model
 from registry.packs.pack import Pack
 from registry.skills.context import SkillContext
 from registry.skills.jobs import JobStatus, JobView
-from registry.skills.skill import skill
+from registry.skills.skill import tool
 
 _LOOK_S: Final = 0.05
 
@@ -37,13 +37,11 @@ class Polled(Model):
     truncated: bool
 
 
-@skill(
+@tool(
     "process_poll",
     title="Look at a job",
     timeout_s=40,
     needs=("jobs",),
-    catalogued=False,
-    documented=False,
 )
 def poll(given: Poll, context: SkillContext) -> Polled:
     """Says how a background job of `shell` stands and what it said since character `since` (pass `nextSince` of the

@@ -14,7 +14,7 @@ from registry.packs.agents import top_level
 from registry.packs.pack import Pack
 from registry.schedules import check_cron, is_zone
 from registry.skills.context import SkillContext
-from registry.skills.skill import Effect, skill
+from registry.skills.skill import Effect, tool
 from registry.skills.triggers import Hand, Planned, Scheduler
 from registry.text import one_line, storable
 
@@ -99,19 +99,17 @@ def _effect(given: SetSchedule) -> Effect:
     return "once" if given.id is None else "idempotent"
 
 
-@skill("schedule_list", title="List schedules", timeout_s=5, needs=("scheduler",), catalogued=False, documented=False)
+@tool("schedule_list", title="List schedules", timeout_s=5, needs=("scheduler",))
 def list_schedules(_asked: ListSchedules, context: SkillContext) -> list[dict[str, Json]]:
     """Lists your schedules: those you made, and those that speak to you. Times are epoch milliseconds."""
     return _scheduler(context).rows(context.caller)
 
 
-@skill(
+@tool(
     "schedule_peek",
     title="Look at firings",
     timeout_s=5,
     needs=("scheduler",),
-    catalogued=False,
-    documented=False,
     fails=("not_found",),
 )
 def peek(asked: Peek, context: SkillContext) -> list[dict[str, Json]]:
@@ -120,14 +118,12 @@ def peek(asked: Peek, context: SkillContext) -> list[dict[str, Json]]:
     return _scheduler(context).peek(context.caller, asked.id, asked.last)
 
 
-@skill(
+@tool(
     "schedule_set",
     title="Set a schedule",
     timeout_s=10,
     effect=_effect,
     needs=("scheduler",),
-    catalogued=False,
-    documented=False,
     fails=("conflict", "denied", "not_found", "quota"),
 )
 def set_schedule(wanted: SetSchedule, context: SkillContext) -> ScheduleSet:
@@ -155,14 +151,12 @@ def set_schedule(wanted: SetSchedule, context: SkillContext) -> ScheduleSet:
     return ScheduleSet.model_validate(scheduler.save(Hand(context.caller, context.agent, context.policy), planned))
 
 
-@skill(
+@tool(
     "schedule_pause",
     title="Pause a schedule",
     timeout_s=5,
     effect="idempotent",
     needs=("scheduler",),
-    catalogued=False,
-    documented=False,
     fails=("conflict", "denied", "not_found", "quota"),
 )
 def pause(wanted: Pause, context: SkillContext) -> dict[str, Json]:
@@ -170,14 +164,12 @@ def pause(wanted: Pause, context: SkillContext) -> dict[str, Json]:
     return _scheduler(context).pause(context.caller, wanted.id, paused=wanted.paused)
 
 
-@skill(
+@tool(
     "schedule_delete",
     title="Delete a schedule",
     timeout_s=5,
     effect="idempotent",
     needs=("scheduler",),
-    catalogued=False,
-    documented=False,
     fails=("denied", "not_found"),
 )
 def delete(wanted: Delete, context: SkillContext) -> Deleted:

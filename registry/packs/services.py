@@ -13,7 +13,7 @@ from registry.base import Json, Model
 from registry.errors import SkillError
 from registry.skills.context import SkillContext
 from registry.skills.contract import SchemaContract
-from registry.skills.skill import Skill, skill
+from registry.skills.skill import Skill, tool
 
 #: The pack that brings them.
 PACK: Final = "core"
@@ -58,13 +58,11 @@ class LoadSkill(Model):
     )
 
 
-@skill(
+@tool(
     LOAD_SKILL,
     title="Read a document",
     timeout_s=10,
     needs=("documents",),
-    catalogued=False,
-    documented=False,
 )
 def _load_skill(asked: LoadSkill, context: SkillContext) -> Json:
     """Reads one of the documents that are listed to you: instructions for a kind of work, written by people. With a

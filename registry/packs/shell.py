@@ -17,7 +17,7 @@ from registry.packs.pack import Pack
 from registry.skills.context import SkillContext
 from registry.skills.contract import Contract
 from registry.skills.jobs import Command, Jobs, JobView
-from registry.skills.skill import Skill, skill
+from registry.skills.skill import Skill, tool
 
 MAX_MS: Final = 600_000
 #: What one command line may have: the kernel's limit on an argument is little above.
@@ -76,15 +76,13 @@ class Started(Model):
     next_since: int | None = None
 
 
-@skill(
+@tool(
     "shell",
     title="Run a command",
     operations=("process",),
     effect="once",
     timeout_s=MAX_MS / 1000 + 20,
     needs=("jobs",),
-    catalogued=False,
-    documented=False,
     loads=("pathspec", "re2"),
     fails=("denied", "timeout", "sandbox_unavailable", "quota", "unknown"),
 )

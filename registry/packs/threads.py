@@ -4,14 +4,14 @@ from registry.base import Json, Model
 from registry.errors import SkillError
 from registry.packs.pack import Pack
 from registry.skills.context import SkillContext
-from registry.skills.skill import skill
+from registry.skills.skill import tool
 
 
 class ListThreads(Model):
     """Nothing to say."""
 
 
-@skill("thread_list", title="List threads", timeout_s=10, catalogued=False, documented=False)
+@tool("thread_list", title="List threads", timeout_s=10)
 def list_threads(_asked: ListThreads, context: SkillContext) -> list[dict[str, Json]]:
     """Lists the conversations of your owner, the latest first: who speaks in each, and which one this is."""
     if context.threads is None:

@@ -9,7 +9,7 @@ from registry.errors import SkillError
 from registry.packs.agents import top_level
 from registry.packs.pack import Pack
 from registry.skills.context import SkillContext
-from registry.skills.skill import Effect, skill
+from registry.skills.skill import Effect, tool
 from registry.skills.triggers import Hand, Hooked, Webhooks
 from registry.text import one_line, storable
 
@@ -50,20 +50,18 @@ def _effect(given: SetWebhook) -> Effect:
     return "once" if given.id is None else "idempotent"
 
 
-@skill("webhook_list", title="List webhooks", timeout_s=5, needs=("webhooks",), catalogued=False, documented=False)
+@tool("webhook_list", title="List webhooks", timeout_s=5, needs=("webhooks",))
 def list_webhooks(_asked: ListWebhooks, context: SkillContext) -> list[dict[str, Json]]:
     """Lists your webhooks: those you made, and those that speak to you. Their secrets are known to the person alone."""
     return _webhooks(context).rows(context.caller)
 
 
-@skill(
+@tool(
     "webhook_set",
     title="Set a webhook",
     timeout_s=10,
     effect=_effect,
     needs=("webhooks",),
-    catalogued=False,
-    documented=False,
     fails=("denied", "not_found", "quota"),
 )
 def set_webhook(wanted: SetWebhook, context: SkillContext) -> dict[str, Json]:
@@ -77,14 +75,12 @@ def set_webhook(wanted: SetWebhook, context: SkillContext) -> dict[str, Json]:
     return webhooks.save(Hand(context.caller, context.agent, context.policy), hooked)
 
 
-@skill(
+@tool(
     "webhook_delete",
     title="Delete a webhook",
     timeout_s=5,
     effect="idempotent",
     needs=("webhooks",),
-    catalogued=False,
-    documented=False,
     fails=("denied", "not_found"),
 )
 def delete(wanted: Delete, context: SkillContext) -> Deleted:

@@ -14,6 +14,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel
@@ -170,3 +171,7 @@ def skill(
         )
 
     return decorate
+
+
+#: `skill` for a tool of a pack: who holds the pack has it, so no list and no page of skills shows it.
+tool = partial(skill, catalogued=False, documented=False)

@@ -7,15 +7,7 @@ import pytest
 
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
-from tests import services
 from tests.contract.store.world import World
-
-
-@pytest.fixture
-def memory_url() -> Iterator[str]:
-    """An empty store in the memory of this process."""
-    yield "sqlite://"
-    services.close_connections("sqlite://")
 
 
 @pytest.fixture(params=["sqlite", "postgres", "memory"])

@@ -7,14 +7,7 @@ import pytest
 
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
-from tests import services
 from tests.notebooks import Shelf
-
-
-@pytest.fixture
-def memory_url() -> Iterator[str]:
-    yield "sqlite://"
-    services.close_connections("sqlite://")
 
 
 @pytest.fixture(params=["sqlite", "postgres", "memory"])
