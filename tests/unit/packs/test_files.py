@@ -126,7 +126,7 @@ def test_links_are_not_followed(agent: Agent, tool: str) -> None:
     assert (outside / "f").read_text() == "a secret"
 
 
-@pytest.mark.parametrize("tool", PACK.tool_names)
+@pytest.mark.parametrize("tool", sorted(PACK.tool_names))
 def test_without_a_workspace_there_is_nothing_to_work_on(tool: str) -> None:
     needed = {"glob": {"pattern": "*"}, "grep": {"pattern": "x"}, "list_dir": {}}
     arguments = needed.get(tool) or ({} if tool == "list_dir" else {"path": "a", **TAKING_A_FILE.get(tool, {})})
