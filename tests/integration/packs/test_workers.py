@@ -97,21 +97,26 @@ def job_of(project: Watched) -> str:
 def test_a_job_dies_with_its_worker_and_the_run_that_goes_on_is_told(
     tmp_path: Path, live_settings, worker_process
 ) -> None:
-    mark = secrets.token_hex(8)
+    job_mark, call_mark = secrets.token_hex(8), secrets.token_hex(8)
     first = worker_process(live_settings, **QUICK).ready()
     project = begun(
         tmp_path / "p",
         live_settings,
-        [shell(sleeper(mark), run_in_background=True)],
-        [{"name": "wait", "args": {"delayMs": 3_600_000}}],
+        [shell(sleeper(job_mark), run_in_background=True)],
+        [shell(sleeper(call_mark), timeout_ms=600_000)],
+        [{"name": "process_poll", "args": {"job_id": "{{ results[0].output.jobId }}"}}],
     )
     job = job_of(project)
-    eventually(lambda: processes_with(mark), PATIENCE)
+    eventually(lambda: processes_with(job_mark) and processes_with(call_mark), PATIENCE)
     first.kill()
-    eventually(lambda: not processes_with(mark))
+    eventually(lambda: not processes_with(job_mark) and not processes_with(call_mark))
     state = json.loads((file_of(project, ".officina") / "jobs" / job / "job.json").read_text())
     assert state["status"] == "running", "nobody was left to write its end"
-    control.cancel(live_settings, project.id, by="the test")
+
+    worker_process(live_settings, **QUICK).ready()
+    assert project.ended(PATIENCE) == "completed"
+    assert results(project) == [("shell", "ok"), ("shell", "unknown"), ("process_poll", "ok")]
+    assert project.kinds("tool.result")[2]["output"]["status"] == "lost"
 
 
 def test_a_job_ends_when_its_project_is_cancelled(tmp_path: Path, live_settings, worker_process) -> None:
