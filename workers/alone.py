@@ -1,21 +1,18 @@
 """A suspect carries its next step in a process of its own, where it takes no neighbour with it (spec: reliability).
 
 A run whose worker died or fell silent may be the reason or a bystander. Its next step, up to the next checkpoint, is
-executed in a process forked from one that has everything imported and nothing open. A step that ends there proves the
-run innocent, and its worker carries on with it; a process that dies there counts against the run. The worker keeps the
-lease meanwhile, and watches: a process that is silent for too long is killed.
+executed in a process of the fork server. A step that ends there proves the run innocent, and its worker carries on with
+it; a process that dies there counts against the run. The worker keeps the lease meanwhile, and watches: a process that
+is silent for too long is killed.
 """
 
 import logging
-import multiprocessing
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import BaseContext
 from typing import Any, Protocol
 
 from orchestrator import crashpoints, queue
@@ -26,15 +23,17 @@ from orchestrator.store import loading, runs
 from orchestrator.store.database import Database, get_database
 from orchestrator.store.runs import Claim
 from registry.errors import LeaseStale, Unavailable
+from registry.skills import catalogue
 from workers.carrying import Carried
 from workers.engine import loop
 from workers.engine.session import Session
+from workers.forkserver import ForkServer, end_with
 
 log = logging.getLogger(__name__)
 
 #: Seconds between signs of life of such a process, and between looks of its worker.
 LOOK_S = 0.25
-#: Seconds such a process may take until its first sign of life: the first of a worker waits for all the imports.
+#: Seconds such a process may take until its first sign of life: the machine may be busy.
 BEGIN_S = 60
 #: Processes of this kind one worker has at once, at least.
 PLACES = 4
@@ -79,15 +78,27 @@ class Cells:
     """The processes of one worker that carry suspects."""
 
     def __init__(
-        self, settings: Settings, database: Database, hold: Callable[[str, Held], AbstractContextManager[None]]
+        self,
+        settings: Settings,
+        database: Database,
+        hold: Callable[[str, Held], AbstractContextManager[None]],
+        server: ForkServer,
+        in_vain: Callable[[str], None],
     ) -> None:
+        """
+        Args:
+            settings: what is in force.
+            database: where its runs are.
+            hold: keeps the lease of a run while it lasts.
+            server: what its processes come from.
+            in_vain: told, in words, when there is no process to be had: a fresh worker may do better.
+        """
         self._settings = settings
         self._database = database
         self._hold = hold
         self._places = threading.BoundedSemaphore(max(PLACES, os.cpu_count() or 1))
-        # A fork server, so that no thread, lock or connection of this process is copied.
-        self._context: BaseContext = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["workers.warm"])
+        self._server = server
+        self._in_vain = in_vain
 
     def carry(self, claim: Claim) -> Carried | None:
         """Lets a claimed suspect make its next step; None when it got past it and is still this worker's."""
@@ -97,7 +108,12 @@ class Cells:
         with self._hold(claim.run_id, suspect), self._places:
             if suspect.stopped.is_set():
                 return Carried("lost")
-            said = self._step(suspect)
+            try:
+                said = self._step(suspect)
+            except OSError as error:  # nothing of the run was done
+                self._database.write(lambda c: runs.release_run(c, claim.run_id, claim.fence))
+                self._in_vain(f"there is no process for a suspect: {error}")
+                return Carried("released")
         if said == INNOCENT and not suspect.stopped.is_set():
             return None
         if said is not None:
@@ -111,17 +127,13 @@ class Cells:
 
     def _step(self, suspect: Suspect) -> str | None:
         """What the process said at its end; None when it died."""
-        claim = suspect.claim
-        hears, says = self._context.Pipe(duplex=False)
-        process: Any = self._context.Process(target=_live, args=(claim.run_id, claim.fence, says), daemon=True)  # type: ignore[attr-defined]
-        process.start()
-        says.close()
+        process = self._server.fork(suspect.claim.run_id, suspect.claim.fence)
         silent_at = time.monotonic() + BEGIN_S
         try:
             while True:
-                if wait([hears], LOOK_S):
+                if wait([process.pipe], LOOK_S):
                     try:
-                        word = str(hears.recv_bytes().decode())
+                        word = str(process.pipe.recv_bytes().decode())
                     except (EOFError, OSError):
                         return None
                     if word:
@@ -130,9 +142,7 @@ class Cells:
                 if suspect.stopped.is_set() or time.monotonic() > silent_at:
                     return None
         finally:
-            process.kill()
-            process.join()
-            hears.close()
+            self._server.end(process)
 
 
 class _Witness:
@@ -152,11 +162,24 @@ class _Witness:
         return getattr(self._journal, name)
 
 
+_server: ForkServer | None = None
+
+
+def open_server() -> None:
+    """Makes what this process has its `Cells` from, while it has one thread."""
+    global _server
+    catalogue.build()  # imports all skills
+    _server = ForkServer(_live)
+
+
+def server() -> ForkServer | None:
+    """What `open_server` made; none in a process whose runs have no neighbours."""
+    return _server
+
+
 def _live(run_id: str, fence: int, says: Connection) -> None:
     """The life of such a process: one step of one run."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for its worker, which decides
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with_worker, name="tether", daemon=True).start()
+    end_with(says)
     from workers.runtime import services
 
     settings = get_settings()
@@ -194,10 +217,3 @@ def _show_life(session: Session, says: Connection, settings: Settings) -> None:
         except OSError:
             return
         time.sleep(LOOK_S)
-
-
-def _end_with_worker() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,7 +1,7 @@
 """The Celery application of the workers. Importing it opens no socket and starts no thread."""
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import celeryd_init, setup_logging
 
 from orchestrator.queue import configuration
 from orchestrator.settings import get_settings
@@ -14,3 +14,4 @@ app.conf.worker_consumer = "workers.consumer:Consumer"
 app.steps["worker"].add(bootsteps.Clockwork)
 app.steps["consumer"].add(bootsteps.Parcels)
 setup_logging.connect(logs.configure, weak=False)
+celeryd_init.connect(bootsteps.fork_before_threads, weak=False)

@@ -15,7 +15,7 @@ from celery.signals import worker_shutting_down
 
 from orchestrator.clock import Clock
 from orchestrator.queue import QUEUE
-from workers import allocator
+from workers import allocator, alone
 from workers.consumer import Ears
 from workers.runtime import Runtime, runtime
 
@@ -27,6 +27,12 @@ RESIGN_S = 5
 
 #: Seconds between parcels of events for monitors.
 EVENTS_S = 0.2
+
+
+def fork_before_threads(options: dict[str, Any], **_: Any) -> None:
+    """Before a worker with a pool of threads has its first: makes what suspects are forked from."""
+    if "thread" in str(options.get("pool")):
+        alone.open_server()
 
 
 class Parcels(bootsteps.StartStopStep):

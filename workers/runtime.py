@@ -35,7 +35,7 @@ from registry.jsontext import digest
 from registry.packs import PACKS, names
 from registry.presets import Presets
 from registry.skills import catalogue
-from workers.alone import Cells, Held
+from workers.alone import Cells, Held, server
 from workers.carrying import Carried, Carrier
 from workers.drain import Drain
 from workers.engine.services import Services
@@ -83,7 +83,8 @@ class Runtime:
         #: Called when this process should make room for a fresh one, with the reason.
         self.retire: Callable[[str], None] = lambda reason: None
         self._lock = threading.Lock()
-        cells = Cells(settings, self.database, self._holding) if shared else None
+        forks = server() if shared else None
+        cells = Cells(settings, self.database, self._holding, forks, lambda why: self.retire(why)) if forks else None
         self._carrier = Carrier(
             self.database,
             self.services,

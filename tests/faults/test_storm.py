@@ -22,10 +22,11 @@ from orchestrator.store.database import get_database
 from orchestrator.store.tables import projects, signals
 from registry.errors import OfficinaError, Refused
 from tests import services
-from tests.faults.company import Company
+from tests.faults.company import QUICK, Company
 from tests.faults.servers import FragileRedis
 from tests.faults.skills import counted, deed
 from tests.faults.table import Story
+from tests.faults.template import Template
 from tests.projects import Watched
 from tests.weather import EXAMPLE
 
@@ -52,8 +53,9 @@ def weather_company(tmp_path: Path, short_folder: Path, monkeypatch: pytest.Monk
     url = services.make_database(server.url, "storm", migrate_from=short_folder)
     settings = Settings(home=tmp_path / "home", database_url=url, broker_url=redis.url, _env_file=None)  # type: ignore[call-arg]
     company = Company(settings, tmp_path, monkeypatch)
-    yield company, redis, server
-    company.dismiss()
+    template = Template(settings, tmp_path, QUICK | CALM)
+    yield company, template, redis, server
+    template.dismiss()
     services.close_connections(url)
     server.remove()
     redis.close()
@@ -93,14 +95,12 @@ class Nemesis:
     """
 
     def __init__(
-        self, company: Company, redis: FragileRedis, server: services.PostgresServer, dice: random.Random
+        self, template: Template, redis: FragileRedis, server: services.PostgresServer, dice: random.Random
     ) -> None:
-        self.company, self.redis, self.server, self.dice = company, redis, server, dice
+        self.template, self.redis, self.server, self.dice = template, redis, server, dice
         self.killed = 0
         self.special = {"flush", "restart"}
-        self.staff = [company.hire(**CALM) for _ in range(3)]
-        #: Ready to the last import, so that a death costs as little time as it can.
-        self.reserve = [company.understudy(**CALM) for _ in range(2)]
+        self.staff = [template.hire() for _ in range(3)]
         self._next = time.monotonic() + EVERY_S
 
     def strike(self, *, halfway: bool) -> None:
@@ -126,8 +126,7 @@ class Nemesis:
             place = self.dice.choice(working)
             self.staff[place].kill()
             self.killed += 1
-            self.staff[place] = self.reserve.pop(0).enter()
-            self.reserve.append(self.company.understudy(**CALM))
+            self.staff[place] = self.template.hire()
 
 
 def yes_to_all(company: Company) -> None:
@@ -164,7 +163,7 @@ def ended(company: Company) -> int:
 def test_everything_ends_and_nothing_happens_twice(
     weather_company: Any, story: Story, seed: int, tmp_path: Path, count: int
 ) -> None:
-    company, redis, server = weather_company
+    company, template, redis, server = weather_company
     words = f"{count} projects, kill -9 of one of 3 workers every 2 s, FLUSHALL, a database restart (seed {seed})"
     story.tells("storm", words, "all complete; each yes has at most one effect, or is unknown")
     file = shaped_like_the_example(tmp_path / "project")
@@ -173,7 +172,7 @@ def test_everything_ends_and_nothing_happens_twice(
     for number in range(count):  # each with keys of its own, so that its effects can be told from all others
         (tmp_path / "project" / "script.json").write_text(script.replace("KEY-", f"{number}-"), encoding="utf-8")
         made.append(submit(file, settings=company.settings).project_id)
-    nemesis = Nemesis(company, redis, server, random.Random(seed))
+    nemesis = Nemesis(template, redis, server, random.Random(seed))
 
     begun = time.monotonic()
     while (done := ended(company)) < count * 0.9 or nemesis.special:
