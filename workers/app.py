@@ -14,4 +14,4 @@ app.conf.worker_consumer = "workers.consumer:Consumer"
 app.steps["worker"].add(bootsteps.Clockwork)
 app.steps["consumer"].add(bootsteps.Parcels)
 setup_logging.connect(logs.configure, weak=False)
-celeryd_init.connect(bootsteps.fork_before_threads, weak=False)
+celeryd_init.connect(bootsteps.prepare, weak=False)

@@ -18,6 +18,7 @@ from orchestrator.queue import QUEUE
 from workers import allocator, alone
 from workers.consumer import Ears
 from workers.runtime import Runtime, runtime
+from workers.sandbox.process import find_sandbox
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +30,9 @@ RESIGN_S = 5
 EVENTS_S = 0.2
 
 
-def fork_before_threads(options: dict[str, Any], **_: Any) -> None:
-    """Before a worker with a pool of threads has its first: makes what suspects are forked from."""
+def prepare(options: dict[str, Any], **_: Any) -> None:
+    """What is done while a worker has one thread, so that no process of its pool or of a suspect needs to repeat it."""
+    find_sandbox()  # looks for one by running programs
     if "thread" in str(options.get("pool")):
         alone.open_server()
 

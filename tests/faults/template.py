@@ -84,9 +84,11 @@ def main() -> None:
     from tests.faults import skills
     from workers import jobs  # noqa: F401 - imported once for all workers
     from workers.commands import child
+    from workers.sandbox.process import find_sandbox
 
     skills.install()
     catalogue.build()
+    find_sandbox()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a killed worker
     for line in sys.stdin:
         order = json.loads(line)
