@@ -5,7 +5,7 @@ RUN = $(VENV)/.ready
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test test-crash test-faults test-models quick test-parked bench lint types format pictures desk-pictures skill-pages lock lock-check clean
+.PHONY: help run up test test-crash test-faults test-models quick test-parked bench lint types format pictures desk-pictures flower-pictures skill-pages lock lock-check clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,9 @@ pictures: $(RUN) ## Draw the pictures of docs/graphs.md anew
 
 desk-pictures: $(DEV) ## Take the pictures of docs/desk.md from real pages (needs chromium)
 	@$(BIN)/python docs/desk_pictures.py
+
+flower-pictures: $(DEV) ## Take the pictures of docs/flower.md from a real Flower (needs chromium)
+	@$(BIN)/python docs/flower_pictures.py
 
 skill-pages: $(RUN) ## Write the reference of the skills and packs (docs/skills, docs/packs.md) anew
 	@$(BIN)/python docs/skill_pages.py

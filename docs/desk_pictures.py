@@ -23,9 +23,7 @@ PATIENCE = 180
 
 
 def main() -> None:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        raise SystemExit("the pictures need a browser: apt-get install chromium")
+    chromium = chromium_path()
     home = Path(tempfile.mkdtemp(prefix="officina-pictures-"))
     os.environ |= {"OFFICINA_HOME": str(home), "OFFICINA_API__PORT": "0"}
     officina = str(Path(sys.executable).with_name("officina"))
@@ -39,34 +37,42 @@ def main() -> None:
     shutil.rmtree(home, ignore_errors=True)
 
 
+def chromium_path() -> str:
+    """Where the browser is; without one it ends here."""
+    found = shutil.which("chromium")
+    if found is None:
+        raise SystemExit("the pictures need a browser: apt-get install chromium")
+    return found
+
+
 def _take(browser: Browser) -> None:
     from orchestrator.producer import submit
     from orchestrator.settings import get_settings
     from orchestrator.signals import answer
 
-    at = _until(lambda: get_settings().stack.get("apiUrl"))
+    at = until(lambda: get_settings().stack.get("apiUrl"))
     settings = get_settings()
     names = submit(str(EXAMPLES / "name-a-product" / "project.yaml"), settings=settings).project_id
-    _until(lambda: _status(names) == "completed")
+    until(lambda: status_of(names) == "completed")
     weather = submit(str(EXAMPLES / "seattle-weather" / "project.yaml"), settings=settings).project_id
     light, dark, small = (_desk(browser, at, *look) for look in (("light", 1280), ("dark", 1280), ("dark", 400)))
-    signal = _until(lambda: _open_signal(weather))
+    signal = until(lambda: open_signal(weather))
     time.sleep(2)
-    _shoot(light, f"{at}/projects/{weather}", "desk-plan", 720)
-    _shoot(dark, f"{at}/projects/{weather}", "desk-plan-dark", 720)
-    _shoot(light, f"{at}/inbox", "desk-inbox", 860)
-    _shoot(dark, f"{at}/inbox", "desk-inbox-dark", 860)
+    shoot(light, f"{at}/projects/{weather}", "desk-plan", 720)
+    shoot(dark, f"{at}/projects/{weather}", "desk-plan-dark", 720)
+    shoot(light, f"{at}/inbox", "desk-inbox", 860)
+    shoot(dark, f"{at}/inbox", "desk-inbox-dark", 860)
     answer(settings, signal, option="Do it", by=settings.owner)
-    _until(lambda: _status(weather) == "completed")
-    _shoot(light, f"{at}/", "desk-projects", 330)
-    _shoot(dark, f"{at}/", "desk-projects-dark", 330)
-    _shoot(light, f"{at}/projects/{names}/timeline", "desk-timeline", 760)
-    _shoot(dark, f"{at}/projects/{names}/timeline", "desk-timeline-dark", 760)
-    _shoot(light, f"{at}/projects/{weather}/trace", "desk-trace", 760)
-    _shoot(dark, f"{at}/projects/{weather}/trace", "desk-trace-dark", 760)
-    _shoot(light, f"{at}/projects/{weather}/files/brief.md", "desk-file", 900)
-    _shoot(dark, f"{at}/projects/{weather}/files/brief.md", "desk-file-dark", 900)
-    _shoot(small, f"{at}/projects/{weather}", "desk-small", 860)
+    until(lambda: status_of(weather) == "completed")
+    shoot(light, f"{at}/", "desk-projects", 330)
+    shoot(dark, f"{at}/", "desk-projects-dark", 330)
+    shoot(light, f"{at}/projects/{names}/timeline", "desk-timeline", 760)
+    shoot(dark, f"{at}/projects/{names}/timeline", "desk-timeline-dark", 760)
+    shoot(light, f"{at}/projects/{weather}/trace", "desk-trace", 760)
+    shoot(dark, f"{at}/projects/{weather}/trace", "desk-trace-dark", 760)
+    shoot(light, f"{at}/projects/{weather}/files/brief.md", "desk-file", 900)
+    shoot(dark, f"{at}/projects/{weather}/files/brief.md", "desk-file-dark", 900)
+    shoot(small, f"{at}/projects/{weather}", "desk-small", 860)
 
 
 def _desk(browser: Browser, at: str, scheme: Any, width: int) -> Page:
@@ -80,7 +86,8 @@ def _desk(browser: Browser, at: str, scheme: Any, width: int) -> Page:
     return page
 
 
-def _shoot(page: Page, url: str, name: str, height: int) -> None:
+def shoot(page: Page, url: str, name: str, height: int) -> None:
+    """The page at this address as a picture of docs/images."""
     page.set_viewport_size({"width": page.viewport_size["width"], "height": height})  # type: ignore[index]
     page.goto(url)
     page.wait_for_load_state("load")
@@ -92,7 +99,8 @@ def _shoot(page: Page, url: str, name: str, height: int) -> None:
     print(file.name)  # noqa: T201
 
 
-def _status(project_id: str) -> str:
+def status_of(project_id: str) -> str:
+    """How a project stands."""
     from sqlalchemy import select
 
     from orchestrator.settings import get_settings
@@ -103,7 +111,8 @@ def _status(project_id: str) -> str:
         return str(connection.scalar(select(projects.c.status).where(projects.c.id == project_id)))
 
 
-def _open_signal(project_id: str) -> str | None:
+def open_signal(project_id: str) -> str | None:
+    """The id of a question that waits for a person."""
     from orchestrator import views
     from orchestrator.settings import get_settings
     from orchestrator.store.database import get_database
@@ -113,7 +122,8 @@ def _open_signal(project_id: str) -> str | None:
     return str(found[0]["id"]) if found else None
 
 
-def _until(condition: Callable[[], Any]) -> Any:
+def until(condition: Callable[[], Any]) -> Any:
+    """What the condition gives once that is something."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         found = condition()

@@ -1,7 +1,8 @@
-"""What Prometheus scrapes: how much waits, runs, costs and fails, read from the rows at that moment.
+"""What Prometheus scrapes: how much waits, runs, costs and fails.
 
-A handful of statements a scrape, of which one reads all runs once; nothing is counted in memory, so that every process
-says the same and a restart loses nothing. Names of projects, agents or owners are in none of it.
+Nothing is counted in memory, so that every process says the same and a restart loses nothing. What is open is read at
+that moment, by indices. Sums over all runs there ever were come from `tallies`, which bounds what they may cost. Names
+of projects, agents or owners are in none of it.
 """
 
 from collections import Counter
@@ -13,56 +14,68 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from sqlalchemy import Connection, Row, func, select
 
+from orchestrator import tallies
 from orchestrator.settings import Settings
-from orchestrator.states import RUN_ENDED, RUN_OPEN, RUN_PARKED
-from orchestrator.store.database import get_database, now_ms
+from orchestrator.states import PROJECT_ENDED, RUN_ENDED, RUN_OPEN, RUN_PARKED
+from orchestrator.store.database import Database, get_database, now_ms
 from orchestrator.store.tables import projects, runs, signals, workers
 from orchestrator.store.workers import SILENT_MS
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-#: Failed runs of so many milliseconds are looked at for their codes.
-LATELY_MS: Final = 3_600_000
+#: Name, column, words and unit of each sum over all runs.
+_SUMS: Final = (
+    ("officina_steps", "steps", "Steps of runs.", 1),
+    ("officina_running_seconds", "running_ms", "Time at work; its rate over that of steps is their latency.", 1_000),
+    ("officina_model_calls", "turns", "Model calls of runs.", 1),
+    ("officina_tokens", "tokens", "Tokens of runs.", 1),
+    ("officina_cost_usd", "cost_micro", "USD spent, where prices are known.", 1_000_000),
+)
 
 
 def exposition(settings: Settings) -> bytes:
     """The metrics as text."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Rows(settings))
+    registry.register(_Rows(get_database(settings)))
     return generate_latest(registry)
 
 
 class _Rows(Collector):
-    def __init__(self, settings: Settings) -> None:
-        self._database = get_database(settings)
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def collect(self) -> Iterator[Metric]:
+        yield from _totals(tallies.of(self._database))
         with self._database.read() as connection:
             now = int(connection.execute(select(now_ms())).scalar_one())
-            yield from _runs(connection, now)
+            yield from _open_runs(connection, now)
             yield from _projects(connection)
             yield from _signals(connection, now)
             yield from _workers(connection, now)
 
 
-def _runs(connection: Connection, now: int) -> Iterator[Metric]:
-    """Everything about runs: one look at them, and one more at those that failed when any did."""
+def _open_runs(connection: Connection, now: int) -> Iterator[Metric]:
+    """Runs that have not ended: those of open projects, found by an index, however many have ended before."""
     r = runs.c
-    sums = (r.steps, r.running_ms, r.turns, r.tokens, r.cost_micro, r.backoffs)
-    query = select(
-        r.status,
-        r.waiting_on,
-        func.count().label("many"),
-        func.min(r.created_at).filter(r.wakes > 0).label("oldest"),
-        *(func.sum(column).label(column.name) for column in sums),
-    ).group_by(r.status, r.waiting_on)
+    query = (
+        select(
+            r.status,
+            r.waiting_on,
+            func.count().label("many"),
+            func.count().filter(r.wakes > 0).label("sent"),
+            func.min(r.created_at).filter(r.wakes > 0).label("oldest"),
+            func.sum(r.backoffs).label("backoffs"),
+        )
+        .join(projects, projects.c.id == r.project_id)
+        .where(projects.c.status.not_in(sorted(PROJECT_ENDED)), r.status.in_(sorted(RUN_OPEN)))
+        .group_by(r.status, r.waiting_on)
+    )
     rows = connection.execute(query).all()
-    yield from _states(rows, now)
-    yield from _totals(rows)
+    yield from _states(rows)
+    yield from _queue([row for row in rows if row.status == "queued"], now)
     yield from _model_errors(rows)
-    yield _failures(connection, now, any(row.status == "failed" for row in rows))
 
 
-def _states(rows: Sequence[Row[Any]], now: int) -> Iterator[Metric]:
+def _states(rows: Sequence[Row[Any]]) -> Iterator[Metric]:
     states: Counter[str] = Counter()
     parked = GaugeMetricFamily("officina_runs_parked", "Parked runs by what they wait for.", labels=["on"])
     for row in rows:
@@ -74,58 +87,46 @@ def _states(rows: Sequence[Row[Any]], now: int) -> Iterator[Metric]:
     for status in sorted(RUN_OPEN):
         open_.add_metric([status], states[status])
     yield open_
-    ended = CounterMetricFamily("officina_runs_ended", "Runs that have ended, by how.", labels=["status"])
-    for status in sorted(RUN_ENDED):
-        ended.add_metric([status], states[status])
-    yield ended
-    oldest = min((row.oldest for row in rows if row.status == "queued" and row.oldest), default=now)
+
+
+def _queue(rows: Sequence[Row[Any]], now: int) -> Iterator[Metric]:
+    depth = GaugeMetricFamily("officina_queue_depth", "Runs whose wake-up is sent and that no worker has claimed.")
+    depth.add_metric([], sum(row.sent for row in rows))
+    yield depth
+    oldest = min((row.oldest for row in rows if row.oldest), default=now)
     age = GaugeMetricFamily("officina_queue_oldest_seconds", "Age of the oldest run that waits for a free slot.")
     age.add_metric([], max(0, now - oldest) / 1000)
     yield age
 
 
-def _totals(rows: Sequence[Row[Any]]) -> Iterator[Metric]:
+def _totals(tally: tallies.Tally) -> Iterator[Metric]:
     """Sums over all runs: their rates say how long a step takes, and what an hour costs."""
-    named = (
-        ("officina_steps", "steps", "Steps of runs.", 1),
-        (
-            "officina_running_seconds",
-            "running_ms",
-            "Time at work; its rate over that of steps is their latency.",
-            1_000,
-        ),
-        ("officina_model_calls", "turns", "Model calls of runs.", 1),
-        ("officina_tokens", "tokens", "Tokens of runs.", 1),
-        ("officina_cost_usd", "cost_micro", "USD spent, where prices are known.", 1_000_000),
-    )
-    for name, column, words, unit in named:
+    for name, column, words, unit in _SUMS:
         counter = CounterMetricFamily(name, words)
-        counter.add_metric([], sum(int(row._mapping[column] or 0) for row in rows) / unit)
+        counter.add_metric([], tally.sums[column] / unit)
         yield counter
+    ended = CounterMetricFamily("officina_runs_ended", "Runs that have ended, by how.", labels=["status"])
+    for status in sorted(RUN_ENDED):
+        ended.add_metric([status], tally.ended.get(status, 0))
+    yield ended
+    words = "Runs that failed within an hour, by code."
+    failed = GaugeMetricFamily("officina_runs_failed_last_hour", words, labels=["code"])
+    for code, many in tally.failed_lately.items():
+        failed.add_metric([code], many)
+    yield failed
+    age = GaugeMetricFamily("officina_totals_age_seconds", "Age of the sums over all runs.")
+    age.add_metric([], tally.age_s)
+    yield age
 
 
 def _model_errors(rows: Sequence[Row[Any]]) -> Iterator[Metric]:
-    backing_off = sum(row.many for row in rows if row.status in RUN_OPEN and row.waiting_on == "backoff")
+    backing_off = sum(row.many for row in rows if row.waiting_on == "backoff")
     waits = GaugeMetricFamily("officina_model_backoffs", "Open runs that wait because the model failed them.")
     waits.add_metric([], backing_off)
     yield waits
     in_a_row = GaugeMetricFamily("officina_model_errors_open", "Model calls that failed in a row, over all open runs.")
-    in_a_row.add_metric([], sum(int(row.backoffs or 0) for row in rows if row.status in RUN_OPEN))
+    in_a_row.add_metric([], sum(int(row.backoffs or 0) for row in rows))
     yield in_a_row
-
-
-def _failures(connection: Connection, now: int, any_failed: bool) -> Metric:
-    r = runs.c
-    codes: Counter[str] = Counter()
-    if any_failed:
-        lately = (r.status == "failed") & (r.ended_at > now - LATELY_MS)
-        for error in connection.execute(select(r.error).where(lately).limit(10_000)).scalars():
-            codes[str((error or {}).get("code") or "unknown")[:60]] += 1
-    words = "Runs that failed within an hour, by code."
-    failed = GaugeMetricFamily("officina_runs_failed_last_hour", words, labels=["code"])
-    for code, many in codes.items():
-        failed.add_metric([code], many)
-    return failed
 
 
 def _projects(connection: Connection) -> Iterator[Metric]:

@@ -33,6 +33,8 @@ class Place:
     #: The folder's name under the workspace root.
     workspace: str
     rehearsal: bool
+    #: Where its spans hang.
+    trace_parent: str | None = None
 
 
 def place(settings: Settings, given: str, owner_id: str) -> Place:
@@ -44,7 +46,7 @@ def place(settings: Settings, given: str, owner_id: str) -> Place:
     with get_database(settings).read() as connection:
         project_id = lookup.project_id(connection, given, owner_id)
         row = connection.execute(select(projects).where(projects.c.id == project_id)).one()
-    return Place(row.id, row.owner_id, row.workspace, row.rehearsal)
+    return Place(row.id, row.owner_id, row.workspace, row.rehearsal, row.trace_parent)
 
 
 def record(settings: Settings, where: Place, lines: list[Event], written: list[FileRecord]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, get_args
 from sqlalchemy import Connection, Row, select
 from sqlalchemy.exc import IntegrityError
 
-from orchestrator import crashpoints, events, held, known, planner, planning, queue
+from orchestrator import crashpoints, events, held, known, planner, planning, queue, tracing
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import projects
 from orchestrator.store.database import get_database, prepare
@@ -105,7 +105,9 @@ def store(
     if client_key and (same := _earlier(settings, client_key, found.digest)):
         return same
     row = _row(settings, found, client_key, mode=mode, rehearse=rehearse) | {"held": plan_only}
-    return _store(settings, skills, found, named, row)
+    facts = {"officina.project.id": row["id"], "officina.project.tasks": len(found.file.tasks)}
+    with tracing.span("submit_project", kind="producer", attributes=facts) as span:
+        return _store(settings, skills, found, named, row | {"trace_parent": span.context})
 
 
 def check(source: str, *, settings: Settings | None = None, rehearse: bool = False) -> None:

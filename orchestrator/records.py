@@ -114,6 +114,9 @@ class SignalRecord:
     execution: str = "none"
     #: The run goes on meanwhile; the answer runs the action outside of it.
     carry_on: bool = False
+    #: Epoch milliseconds of one that was read from its row.
+    asked_at: int | None = None
+    answered_at: int | None = None
 
     def to_json(self, run_id: str | None = None) -> dict[str, Json]:
         """As it may be seen: secrets are masked, what runs is `action` itself."""
@@ -180,6 +183,8 @@ class Fanout:
     depth: int
     sequential: bool
     children: list[ChildRecord]
+    #: The `traceparent` of what makes them.
+    trace_parent: str | None = None
 
 
 @dataclass
@@ -328,6 +333,8 @@ class RunRecord:
     shared: list[tuple[str, dict[str, Json]]] = field(default_factory=list)
     task: TaskFacts | None = None
     parent_id: str | None = None
+    #: The `traceparent` its spans hang under: of the submit, or of the parent's work that made it.
+    trace_parent: str | None = None
     #: Maps and modes of the runs above it, nearest first.
     ancestors: list[tuple[dict[str, Gate], dict[str, Gate], Mode | None]] = field(default_factory=list)
     #: What queued it again, as told by the claim; None at its first start.

@@ -40,7 +40,7 @@ def no_secrets_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No setting of the person who runs the tests reaches them."""
-    for name in [name for name in os.environ if name.startswith("OFFICINA_")]:
+    for name in [name for name in os.environ if name.startswith(("OFFICINA_", "OTEL_"))]:
         monkeypatch.delenv(name)
     cached = sys.modules.get("orchestrator.settings")
     if cached is not None:

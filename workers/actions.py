@@ -19,6 +19,7 @@ from registry.skills.context import Authority, Caller, SkillContext
 from registry.skills.registry import SkillResult
 from registry.skills.skill import Skill
 from workers import calling
+from workers.engine import spans
 from workers.engine.contexts import Roster
 from workers.engine.services import Services
 from workers.engine.toolset import Toolset
@@ -115,7 +116,9 @@ def _of_run(runtime: Runtime, row: Any, emit: Emit) -> Act:
         emit=emit,
         **services.ports(record),
     )
-    return lambda authority: tools.registry.invoke(row.action["skill"], row.action["input"], context, authority)
+    call = partial(tools.registry.invoke, row.action["skill"], row.action["input"], context)
+    parent = spans.left_at(record)
+    return lambda authority: spans.acted(record, row, parent, partial(call, authority))
 
 
 def _plugged(services: Services, owner_id: str, ids: Sequence[str], taken: Callable[[Skill], bool]) -> list[Skill]:
@@ -135,4 +138,5 @@ def _of_project(runtime: Runtime, row: Any, emit: Emit) -> Act:
         emit=emit,
         **calling.ports(settings, skills, name, settings.workspaces / where.workspace),
     )
-    return lambda authority: skills.invoke(name, row.action["input"], context, authority)
+    call = partial(skills.invoke, name, row.action["input"], context)
+    return lambda authority: spans.acted(None, row, where.trace_parent, partial(call, authority))

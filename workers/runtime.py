@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
-from orchestrator import crashpoints, plugins, queue
+from orchestrator import crashpoints, plugins, queue, tracing
 from orchestrator.broadcast import Broadcast
 from orchestrator.known import PluginCards, load_presets, mcp_servers, playbooks, registries
 from orchestrator.live import Live
@@ -69,6 +69,7 @@ class Runtime:
             slots: runs it carries at once.
             shared: whether runs have neighbours in this process; suspects then get a process of their own.
         """
+        tracing.start("worker")
         self.settings = settings
         self.slots = slots
         self.worker_id = new_id()
@@ -127,6 +128,7 @@ class Runtime:
             log.warning("leaving %d runs in the middle of a step", len(self._held))
             self.database.write(lambda c: runs.release(c, self.worker_id, refund=True))
         self.services.leave()
+        tracing.flush()
         crashpoints.reached("leaving")
         self.database.write(lambda c: workers.leave(c, self.worker_id))
         return calm

@@ -7,6 +7,7 @@ import sys
 import uvicorn
 from fastapi import FastAPI
 
+from orchestrator import tracing
 from orchestrator.api.app import create_app
 from orchestrator.logs import Masked
 from orchestrator.settings import Settings, get_settings
@@ -14,6 +15,7 @@ from orchestrator.settings import Settings, get_settings
 
 def serve(settings: Settings, listening: socket.socket) -> None:
     """Answers on a socket until the process is asked to end; then streams are cut off after the settings' grace."""
+    tracing.start("api")
     app = create_app(settings)
     config = uvicorn.Config(
         app,

@@ -19,7 +19,8 @@ class Flower:
         """
         Args:
             log: file that receives what it prints.
-            environment: holds `OFFICINA_BROKER_URL`, the broker it watches.
+            environment: holds `OFFICINA_BROKER_URL`, the broker it watches, and `OFFICINA_HOME`, where it keeps what
+                it has seen.
         """
         self._log = log
         self._environment = environment

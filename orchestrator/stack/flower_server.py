@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,9 +26,11 @@ from tornado.web import ErrorHandler
 
 from orchestrator.logs import Masked
 
-#: What Flower keeps in memory at most.
-REMEMBERED_TASKS = 10_000
+#: What Flower keeps in memory, and in its file, at most.
+REMEMBERED_TASKS = 5_000
 REMEMBERED_WORKERS = 1_000
+#: Milliseconds between two times it writes what it has seen to its file.
+SAVE_MS = 30_000
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -60,8 +63,12 @@ class WorkerEvents(Events):  # type: ignore[misc]
             self.io_loop.add_callback(self.flower.update_workers, worker)
 
 
-def build(broker: str) -> LocalFlower:
-    """Flower on this broker, with everything off that changes something."""
+def build(broker: str, kept: Path) -> LocalFlower:
+    """Flower on this broker, with everything off that changes something.
+
+    Args:
+        kept: the file in which it keeps what it has seen, for its next start.
+    """
     os.environ["FLOWER_UNAUTHENTICATED_API"] = "true"
     options.read_only = True
     options.tasks_columns = "name,args,kwargs,state,received,runtime,worker"
@@ -71,6 +78,9 @@ def build(broker: str) -> LocalFlower:
         app,
         IOLoop.current(),
         enable_events=False,  # a worker that shall be seen was started so
+        db=str(kept),
+        persistent=True,
+        state_save_interval=SAVE_MS,
         max_tasks_in_memory=REMEMBERED_TASKS,
         max_workers_in_memory=REMEMBERED_WORKERS,
     )
@@ -78,16 +88,26 @@ def build(broker: str) -> LocalFlower:
     return flower
 
 
+def leave(flower: LocalFlower) -> None:
+    """Keeps what it has seen, and goes at once: a thread of it listens for ever."""
+    try:
+        flower.events.save_state()
+    finally:
+        os._exit(0)
+
+
 def main() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(Masked("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
     logging.getLogger("tornado.access").setLevel(logging.ERROR)
-    flower = build(os.environ["OFFICINA_BROKER_URL"])
+    kept = Path(os.environ["OFFICINA_HOME"]) / "run" / "flower"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    flower = build(os.environ["OFFICINA_BROKER_URL"], kept)
     listening = socket.socket(fileno=int(sys.argv[1]))
     listening.setblocking(False)  # the loop accepts until there is nobody left
     HTTPServer(flower).add_socket(listening)
-    signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(0))  # it keeps nothing that could be lost
+    signal.signal(signal.SIGTERM, lambda _number, _frame: flower.io_loop.add_callback_from_signal(leave, flower))
     flower.start()
 
 

@@ -32,6 +32,7 @@ def write(connection: Connection, parent_id: str, fanout: Fanout) -> None:
         "parent_id": parent_id,
         "parent_step": fanout.step,
         "depth": fanout.depth,
+        "trace_parent": fanout.trace_parent,
         "attempt": 1,
         "mode": parent.mode,
         "permissions": parent.permissions,

@@ -105,6 +105,7 @@ def _record(connection: Connection, row: Row[Any], fence: int, project: Row[Any]
         max_cost_micro=project.max_cost_micro,
         task=_facts(task) if task is not None else None,
         parent_id=row.parent_id,
+        trace_parent=row.trace_parent or project.trace_parent,
         mode=row.mode,
         permissions=row.permissions,
         approvals=row.approvals,

@@ -291,6 +291,8 @@ def record(row: Row[Any]) -> SignalRecord:
         answered_by=row.answered_by,
         execution=row.execution,
         carry_on=row.carry_on,
+        asked_at=row.created_at,
+        answered_at=row.answered_at,
     )
 
 

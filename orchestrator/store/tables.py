@@ -45,6 +45,8 @@ projects = Table(
     columns.flag("rehearsal"),
     #: The folder's name under the workspace root.
     Column("workspace", Text, nullable=False),
+    #: Where its spans hang: the `traceparent` of its submit. None: nobody traced that.
+    Column("trace_parent", Text),
     #: Tasks that have not ended; the project closes when it reaches 0.
     columns.count("open_tasks"),
     columns.count("completed_tasks"),
@@ -164,6 +166,8 @@ runs = Table(
     #: What a child brings its parent: {output, error?, blocked?, budget?}.
     Column("result", columns.SealedJson),
     columns.count("depth"),
+    #: Of a child: the `traceparent` of what made it. None: nobody traced that.
+    Column("trace_parent", Text),
     Column("agent_id", Text, nullable=False),
     Column("agent_name", Text, nullable=False),
     Column("definition_digest", Text, ForeignKey("definitions.digest"), nullable=False),

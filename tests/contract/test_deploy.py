@@ -197,7 +197,7 @@ def test_only_loopback_is_published_and_flower_asks_who_is_there() -> None:
     assert published
     assert [port for port in published if not port.startswith("127.0.0.1:")] == []
     assert services["flower"]["environment"]["FLOWER_BASIC_AUTH"] == "${FLOWER_BASIC_AUTH:?}"
-    assert "--read_only" in services["flower"]["command"]
+    assert {"--read_only", "--persistent"} <= set(services["flower"]["command"])
 
 
 def test_ours_run_on_a_read_only_root_without_capabilities() -> None:

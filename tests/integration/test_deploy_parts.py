@@ -129,7 +129,8 @@ def flower(redis_url: str, tmp_path: Path) -> Iterator[str]:
     service: dict[str, Any] = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]["flower"]
     port = free_port()
     words = [word.replace("--address=0.0.0.0", "--address=127.0.0.1") for word in service["command"]]
-    words = [f"--port={port}" if word.startswith("--port") else word for word in words]
+    ours = {"--port": f"--port={port}", "--db": f"--db={tmp_path / 'flower'}"}
+    words = [ours.get(word.partition("=")[0], word) for word in words]
     celery = Path(sys.executable).with_name("celery")
     broker = redis_url.replace("unix://", "redis+socket://")
     process = Process(

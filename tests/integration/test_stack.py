@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from celery import Celery
 
 from orchestrator.local import EmbeddedStack
 from orchestrator.settings import Settings
@@ -216,6 +217,23 @@ def test_flower_listens_on_loopback_only_and_comes_back_on_its_port(home) -> Non
 
         eventually(lambda: said)
         assert get(f"{stack.flower_url}/healthcheck")[0] == 200
+
+
+def test_flower_still_knows_after_its_restart_what_it_has_seen(home) -> None:
+    with a_stack(home, []) as stack:
+        get(f"{stack.flower_url}/healthcheck")
+        with Celery(broker=stack.broker_url, set_as_current=False) as app, app.connection_for_write() as connection:
+            told = app.events.Dispatcher(connection, hostname="worker-1@here")
+            seen = {"uuid": "seen", "name": "officina.run", "args": "('a run',)", "kwargs": "{}", "retries": 0}
+            eventually(
+                lambda: told.send("task-received", **seen) or b"seen" in get(f"{stack.flower_url}/api/tasks")[1], 20
+            )
+        first = settings_of(home).stack["pids"]["flower"]
+
+        os.kill(first, signal.SIGTERM)
+
+        eventually(lambda: settings_of(home).stack["pids"].get("flower") not in (first, None), 20)
+        assert b"a run" in get(f"{stack.flower_url}/api/tasks")[1]
 
 
 def test_a_broker_that_is_set_is_used_and_no_redis_started(home, redis_url) -> None:

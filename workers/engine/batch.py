@@ -5,6 +5,7 @@ was started and not finished is unknown. Nothing that finished runs twice.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from orchestrator import crashpoints
 from orchestrator.records import CallRecord, SignalRecord
@@ -16,7 +17,7 @@ from registry.jsontext import compact
 from registry.skills.context import Authority, SkillContext
 from registry.skills.registry import Checked, Pending, SkillResult
 from registry.skills.skill import Skill
-from workers.engine import asking, contexts, results
+from workers.engine import asking, contexts, results, spans
 from workers.engine.calls import Call
 from workers.engine.results import Result
 from workers.engine.session import Session, clip
@@ -129,7 +130,9 @@ class Batch:
             return
         skill = self.session.tools.registry.find(call.name)
         with self.session.within(skill.timeout_s if skill else 0):
-            result = self.session.tools.registry.invoke(call.name, self._hooks.input(call), about, authority)
+            given = self._hooks.input(call)
+            work = partial(self.session.tools.registry.invoke, call.name, given, about, authority)
+            result = spans.executed(self.session, call.name, skill, call_id=call.id, given=given, work=work)
         crashpoints.reached("acted")
         if result.code == "approval_required":
             self._gate(call, result)

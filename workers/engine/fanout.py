@@ -6,13 +6,13 @@ again, or all have ended, or its time is over. Rows decide; a chord or a message
 
 import json
 
-from orchestrator.records import ChildRecord, Fanout, Park
+from orchestrator.records import ChildRecord, Fanout, Park, wall_ms
 from orchestrator.states import RUN_ENDED
 from registry.base import Json
 from registry.errors import RunFailure
 from registry.graph import expressions
 from registry.graph.expressions import ExpressionError, evaluate_value
-from workers.engine import hooks
+from workers.engine import hooks, spans
 from workers.engine.outcome import Parked
 from workers.engine.session import Session
 
@@ -57,11 +57,14 @@ def park(session: Session, children: list[ChildRecord], *, sequential: bool, tim
         depth=session.record.depth + 1,
         sequential=sequential,
         children=children,
+        trace_parent=session.leg.context,
     )
     for child in children:
         if child.result is None:
             _brief(session, child)
-    session.memo["fanout"] = {"step": session.steps, "at": session.services.now_ms()}
+    memo = session.memo["fanout"] = {"step": session.steps, "at": session.services.now_ms()}
+    if session.leg.context is not None:
+        memo |= {"span": session.leg.context, "wallMs": wall_ms()}
     session.children = children
     due = None if timeout_ms is None else max(1, round(timeout_ms))
     return Parked(Park("waiting", "children", due_in_ms=due), fanout)
@@ -74,8 +77,8 @@ def close(session: Session) -> None:
         if error.get("code") not in NEVER_BEGAN:
             facts = {"subagentRunId": child.id, "index": child.position, "status": child.status}
             hooks.subagent_stop(session, child.agent_id, **facts)
+    spans.fanned_out(session, session.memo.pop("fanout", None))
     session.children = []
-    session.memo.pop("fanout", None)
 
 
 def open_children(session: Session) -> list[ChildRecord]:

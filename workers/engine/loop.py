@@ -61,6 +61,11 @@ def open_session(record: RunRecord, services: Services) -> Session | None:
 def drive(session: Session) -> None:
     """Carries a run on until it parks, ends, or is lost."""
     session.status = "running"
+    with session.leg.carried(session):
+        _carry(session)
+
+
+def _carry(session: Session) -> None:
     try:
         _walk(session)
     except LeaseStale as error:

@@ -35,7 +35,7 @@ from registry.jsontext import compact
 from registry.permissions import Policy
 from registry.playbooks import Playbook
 from registry.skills.skill import Skill
-from workers.engine import restore
+from workers.engine import restore, spans
 from workers.engine.services import Services
 from workers.engine.toolset import Toolset
 
@@ -76,6 +76,8 @@ class Session:
         self.cost_incomplete = record.cost_incomplete
         #: Documents it has looked at, by digest: each stays what it was when the run began.
         self.books: dict[str, Playbook] = {}
+        #: Its part in the project's trace, while it is carried.
+        self.leg = spans.Leg()
         #: When each call under way has to be over, on the monotonic clock.
         self._due: dict[object, float] = {}
         self.become(agent)
@@ -266,6 +268,7 @@ class Session:
         with self.lock:
             signal.execution = execution
             self.pending.consume[signal.id] = execution
+        spans.answered(self, signal)
 
     def hear(self, repairs: Iterable[RepairRecord]) -> None:
         """Takes in what a person said while it is at work; its model reads it before its next turn."""

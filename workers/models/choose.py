@@ -3,7 +3,8 @@
 from orchestrator.settings import Settings
 from registry.base import Json
 from workers.models.model import ModelClient
-from workers.models.standin import StandIn
+from workers.models.spans import traced
+from workers.models.standin import NAME, StandIn
 
 
 def stands_in(settings: Settings, *, script: Json = None, rehearsal: bool = False) -> bool:
@@ -22,7 +23,7 @@ def client_for(settings: Settings, *, script: Json = None, rehearsal: bool = Fal
     Without a model and without a stand-in the client is the real one, whose calls say what is missing.
     """
     if stands_in(settings, script=script, rehearsal=rehearsal):
-        return StandIn()
+        return traced(StandIn(), NAME, "officina")
     from workers.models.client import OpenAIClient
 
     return OpenAIClient(settings)

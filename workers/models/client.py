@@ -9,13 +9,14 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.settings import Settings
 from registry.base import Json
 from registry.ids import new_id
 from registry.skills.context import Deadline
-from workers.models import answers, faults, headers, payload, pools, prices, streaming, tiers, tokens
+from workers.models import answers, faults, headers, payload, pools, prices, spans, streaming, tiers, tokens
 from workers.models.model import ModelFault, Reply, Request
 from workers.models.tiers import Endpoint
 from workers.models.turns import turns_at
@@ -23,6 +24,8 @@ from workers.models.turns import turns_at
 if TYPE_CHECKING:
     import openai
 
+#: Who is asked, as traces say it: whose wire format it is. `server.address` tells whose server.
+PROVIDER = "openai"
 QUICK_RETRIES = 2
 #: Seconds of the first wait before a quick retry (doubled each time), and the longest wait that counts as quick.
 FIRST_WAIT_S, QUICK_WAIT_S = 0.5, 5.0
@@ -47,8 +50,9 @@ class OpenAIClient:
         deadline = Deadline(min(request.timeout_s, self._settings.model_timeout_s))
         found: list[ModelFault] = []
         for endpoint in tiers.resolve(self._settings, request.tier, request.model, request.fallback):
+            ask = partial(self._patiently, endpoint, request, deadline)
             try:
-                return self._patiently(endpoint, request, deadline)
+                return spans.chat(request, endpoint.name, PROVIDER, ask, endpoint.base_url or pools.OPENAI)
             except ModelFault as fault:
                 found.append(fault)
             if deadline.passed or request.cancelled():

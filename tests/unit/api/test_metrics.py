@@ -1,10 +1,23 @@
 """What Prometheus is told, and that it says nothing of anybody's work."""
 
+import json
+import re
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from orchestrator import tallies
 from orchestrator.settings import Settings
+from orchestrator.store.database import Database, get_database
 from tests.rows import Project
 from tests.studio import asked, bearer, key_of
+from tests.support import eventually
+
+DASHBOARD = Path(__file__).parents[3] / "deploy" / "grafana" / "officina.json"
 
 
 def scraped(settings: Settings) -> tuple[dict[tuple[str, str], float], str]:
@@ -41,6 +54,7 @@ def test_what_waits_runs_fails_and_costs_is_told_and_no_name_is(settings: Settin
 
     assert found["officina_runs_open", "queued"] == 1
     assert found["officina_queue_oldest_seconds", ""] >= 0
+    assert found["officina_queue_depth", ""] == 1
     assert (found["officina_runs_parked", "signals"], found["officina_runs_parked", "backoff"]) == (1, 1)
     assert (found["officina_steps_total", ""], found["officina_running_seconds_total", ""]) == (4, 2)
     assert (found["officina_cost_usd_total", ""], found["officina_tokens_total", ""]) == (1.5, 70)
@@ -55,3 +69,47 @@ def test_what_waits_runs_fails_and_costs_is_told_and_no_name_is(settings: Settin
 def test_without_a_key_nothing_is_told(settings: Settings) -> None:
     with asked(settings) as client:
         assert client.get("/metrics").status_code == 401
+
+
+def test_the_dashboard_asks_for_metrics_that_exist_and_shows_each_of_them(settings: Settings) -> None:
+    Project(settings, "One").task("a", "running", run={})
+    _, text = scraped(settings)
+    there = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
+    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
+    shown = {
+        name
+        for panel in panels
+        for target in panel.get("targets", [])
+        for name in re.findall(r"officina_\w+", target["expr"])
+    }
+
+    assert shown - there == set()
+    assert there - shown == set()
+
+
+def test_sums_that_take_long_are_counted_behind_the_scrapes(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, database = Project(settings, "Many"), get_database(settings)
+    project.task("a", "running", run={"steps": 4})
+    first = tallies.of(database)
+    counted, may_end = [], threading.Event()
+    count = tallies.count
+
+    def slowly(given: Database) -> tallies.Tally:
+        counted.append(given)
+        may_end.wait(10)
+        return count(given)
+
+    monkeypatch.setattr(tallies, "count", slowly)
+    tallies._kept[database].tally = replace(first, took_s=3, at=time.monotonic() - 149)
+    assert tallies.of(database).sums["steps"] == 4
+    assert counted == [], "a fiftieth of the time at most"
+    tallies._kept[database].tally = replace(first, took_s=3, at=time.monotonic() - 151)
+    project.task("b", "running", run={"steps": 5})
+    assert [tallies.of(database).sums["steps"] for _ in range(3)] == [4, 4, 4], "nobody waits for it"
+
+    may_end.set()
+
+    eventually(lambda: tallies.of(database).sums["steps"] == 9)
+    assert counted == [database], "one at a time"

@@ -25,7 +25,9 @@ def hand_off(session: Session, node: Handoff) -> Done:
     session.memo["handoffs"] = count
     session.remove("handoffAgentId")
     session.emit("agent.handoff", **{"from": before.id, "agentId": target.id})
-    session.become(AgentDefinition.model_validate(target.definition))
+    speaker = AgentDefinition.model_validate(target.definition)
+    session.leg.hand_over(session, speaker)
+    session.become(speaker)
     documents.begin(session)
     session.record.definition_digest = target.digest
     session.pending.speaker = (target.id, target.name, target.digest, target.definition)

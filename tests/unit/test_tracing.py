@@ -1,0 +1,80 @@
+"""What asks for traces, and what they cost where nobody does."""
+
+import time
+
+import pytest
+
+from orchestrator import tracing
+from tests.telemetry import remembered
+
+HERE = "http://127.0.0.1:4318"
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.mark.parametrize(
+    ("environment", "asks"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": HERE}, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": HERE}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": HERE, "OTEL_SDK_DISABLED": "true"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": HERE, "OTEL_TRACES_EXPORTER": "none"}, False),
+        ({"OTEL_TRACES_EXPORTER": "console"}, True),
+        ({"OTEL_TRACES_EXPORTER": "zipkin"}, False),
+    ],
+)
+def test_the_standard_variables_ask_for_traces(environment: dict[str, str], asks: bool) -> None:
+    assert tracing.wanted(environment) is asks
+
+
+def test_a_span_that_nobody_wants_is_nothing_and_costs_next_to_nothing() -> None:
+    assert not tracing.on()
+    with tracing.span("x", attributes={"a": 1}) as span:
+        assert (span.recording, span.context) == (False, None)
+
+    spans = 20_000
+    begun = time.process_time()
+    for _ in range(spans):
+        with tracing.span("x"):
+            pass
+    each = (time.process_time() - begun) / spans
+
+    assert each < 0.000_02, f"{each * 1e6:.1f} microseconds: a step takes thousands of them, and has three spans"
+
+
+def test_a_span_hangs_under_the_stored_parent_and_gives_what_can_be_stored() -> None:
+    with remembered() as memory:
+        with tracing.span("outer", parent=PARENT) as outer:
+            stored = outer.context
+        with tracing.span("later", parent=stored, links={PARENT: "before"}):
+            pass
+
+    first, later = memory.spans
+    assert (first.trace_id, first.parent) == ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
+    assert stored == f"00-{first.trace_id}-{first.id}-01"
+    assert (later.trace_id, later.parent, later.links) == (first.trace_id, first.id, {"b7ad6b7169203331": "before"})
+
+
+@pytest.mark.parametrize("stored", ["", "nonsense", "00-0-0-01", "00-" + "0" * 32 + "-" + "0" * 16 + "-01"])
+def test_a_stored_parent_that_is_none_begins_a_trace(stored: str) -> None:
+    with remembered() as memory, tracing.span("x", parent=stored):
+        pass
+
+    assert memory.spans.one("x").parent == ""
+
+
+def test_an_error_is_told_by_its_code_and_never_by_its_words() -> None:
+    with remembered() as memory, pytest.raises(ValueError, match="secret"), tracing.span("x"):
+        raise ValueError("a secret")
+
+    span = memory.spans.one("x")
+    assert (span.failed, span.attributes) == (True, {"error.type": "ValueError"})
+
+
+def test_a_wait_is_written_when_it_is_over() -> None:
+    with remembered() as memory:
+        tracing.past("approval", 1_000, 61_000, parent=PARENT, attributes={"officina.signal.kind": "decision"})
+
+    waited = memory.spans.one("approval")
+    assert (waited.seconds, waited.parent) == (60, "b7ad6b7169203331")
