@@ -3,6 +3,7 @@
 A stack of its own in a new home, two of the examples played by the stand-in, and Debian's Chromium.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from urllib.request import urlopen
 
 from desk_pictures import EXAMPLES, chromium_path, open_signal, shoot, status_of, until
 from playwright.sync_api import Page, sync_playwright
@@ -24,7 +26,7 @@ def main() -> None:
         try:
             with sync_playwright() as play:
                 browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-                _take(browser.new_page(viewport={"width": 1280, "height": 700}))
+                _take(browser.new_page(viewport={"width": 1600, "height": 700}))
         finally:
             stack.terminate()
     shutil.rmtree(home, ignore_errors=True)
@@ -44,11 +46,11 @@ def _take(page: Page) -> None:
     answer(settings, until(lambda: open_signal(weather)), option="Do it", by=settings.owner)
     until(lambda: status_of(weather) == "completed")
     time.sleep(3)  # events come in parcels
-    shoot(page, f"{at}/workers", "flower-workers", 380)
-    shoot(page, f"{at}/tasks", "flower-tasks", 700)
-    page.locator("table a[href*='/task/']").first.click()
-    page.wait_for_load_state("load")
-    shoot(page, page.url, "flower-task", 640)
+    shoot(page, f"{at}/workers", "flower-workers", 520)
+    shoot(page, f"{at}/tasks", "flower-tasks", 760)
+    with urlopen(f"{at}/api/tasks?taskname=officina.run&limit=1") as answered:
+        (task_id,) = json.load(answered)
+    shoot(page, f"{at}/task/{task_id}", "flower-task", 760)
     shoot(page, f"{at}/broker", "flower-broker", 300)
 
 

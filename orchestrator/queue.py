@@ -119,8 +119,8 @@ def send(settings: Settings, wakes: Iterable[Wake]) -> int:
 
 
 def labels(wake: Wake) -> dict[str, str]:
-    """What a person reads of a run in Flower."""
-    words = {"project": wake.project, "task": wake.task or "the plan", "agent": wake.agent}
+    """What a person reads of a run in Flower, whose lists cut it after some forty characters."""
+    words = {"task": wake.task or "the plan", "agent": wake.agent, "project": wake.project}
     return {name: word[:LABEL_CHARS] for name, word in words.items()}
 
 

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
-from orchestrator import crashpoints, queue
+from orchestrator import crashpoints, queue, tracing
 from orchestrator.journal import Journal
 from orchestrator.records import Checkpoint, RepairRecord, Wake
 from orchestrator.settings import Settings, get_settings
@@ -183,6 +183,7 @@ def _live(run_id: str, fence: int, says: Connection) -> None:
     from workers.runtime import services
 
     settings = get_settings()
+    tracing.start("worker")
     database = get_database(settings)
     made = services(settings)
     witness = made.journal = _Witness(made.journal)
@@ -204,6 +205,7 @@ def _live(run_id: str, fence: int, says: Connection) -> None:
     loop.drive(session)
     crashpoints.reached("stepped")
     queue.send(settings, session.fanned_out)
+    tracing.flush()
     innocent = session.status == "running" and session.leave.is_set()
     word = INNOCENT if innocent else "left" if session.status == "running" else session.status
     says.send_bytes(word.encode())

@@ -71,7 +71,7 @@ def build(broker: str, kept: Path) -> LocalFlower:
     """
     os.environ["FLOWER_UNAUTHENTICATED_API"] = "true"
     options.read_only = True
-    options.tasks_columns = "name,args,kwargs,state,received,runtime,worker"
+    options.tasks_columns = "name,kwargs,state,received,runtime,worker,args"
     app = Celery(broker=broker, set_as_current=False)
     app.conf.update(accept_content=["json"], broker_connection_retry_on_startup=True)
     events = WorkerEvents(

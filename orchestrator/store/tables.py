@@ -45,8 +45,7 @@ projects = Table(
     columns.flag("rehearsal"),
     #: The folder's name under the workspace root.
     Column("workspace", Text, nullable=False),
-    #: Where its spans hang: the `traceparent` of its submit. None: nobody traced that.
-    Column("trace_parent", Text),
+    Column("trace_parent", Text),  # of its submit: where its spans hang; None: nobody traced that
     #: Tasks that have not ended; the project closes when it reaches 0.
     columns.count("open_tasks"),
     columns.count("completed_tasks"),
@@ -90,8 +89,7 @@ agents = Table(
     Column("definition_digest", Text, ForeignKey("definitions.digest"), nullable=False),
     #: Of a delegate: the agent that made it and alone may spawn it.
     Column("creator_key", Text),
-    #: Of an agent somebody saved: its name as it compares (an owner has one of each; those of delegates are told apart
-    #: by who made them), and the call that made it.
+    #: Of a saved agent: its name as it compares (one of each for an owner, and for a maker of delegates), and its call.
     Column("name_key", Text),
     Column("call_key", Text),
     columns.time("created_at", nullable=False),
@@ -166,8 +164,7 @@ runs = Table(
     #: What a child brings its parent: {output, error?, blocked?, budget?}.
     Column("result", columns.SealedJson),
     columns.count("depth"),
-    #: Of a child: the `traceparent` of what made it. None: nobody traced that.
-    Column("trace_parent", Text),
+    Column("trace_parent", Text),  # of a child: the `traceparent` of what made it
     Column("agent_id", Text, nullable=False),
     Column("agent_name", Text, nullable=False),
     Column("definition_digest", Text, ForeignKey("definitions.digest"), nullable=False),
