@@ -1,6 +1,6 @@
 """Events of a project as they come, until the project has ended."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sqlalchemy import select
 
@@ -27,10 +27,16 @@ def stored(settings: Settings, project_id: str, after: int = 0) -> Iterator[Even
         after = batch[-1].seq
 
 
-def live(settings: Settings, project_id: str, after: int = 0) -> Iterator[list[Event]]:
-    """Events as they come, in order; an empty list is a heartbeat. Stops when the project has ended and all is told."""
+def live(
+    settings: Settings, project_id: str, after: int = 0, hear: Callable[[str], None] | None = None
+) -> Iterator[list[Event]]:
+    """Events as they come, in order; an empty list is a heartbeat. Stops when the project has ended and all is told.
+
+    Args:
+        hear: takes what agents say while they say it (`orchestrator.live`), as it was sent.
+    """
     over = False
-    for batch in events.follow(settings, project_id, after, stop=lambda: False):
+    for batch in events.follow(settings, project_id, after, lambda: False, hear):
         if over and not batch:
             return
         yield batch

@@ -87,7 +87,7 @@ def print_written(project: Json, *, as_json: bool) -> None:
 def _planned(there: "Studio", project_id: str) -> Json:
     """The project once its plan is there, or it has gone on or ended without one."""
     source, begun, told = there.source(project_id), time.monotonic(), False
-    for _ in source.live():
+    for _ in source.live(0, lambda _: None):
         shown, _fanouts = there.project(project_id)
         if shown["status"] != "planning" or "plan" in shown:
             return shown

@@ -146,13 +146,20 @@ def trace(
 def watch(
     project: ProjectId,
     plain: Annotated[bool, typer.Option("--plain", help="A line per change instead of the live view.")] = False,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask here about each approval that waits.")] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask about each approval as it comes.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON line an event and piece of an answer; the last says how it ended.")
+    ] = False,
 ) -> None:
-    """The project as it moves; exit code 0 when it completed."""
+    """The project as it moves; exit code 0 when it completed, 1 when it did not, 130 when you left.
+
+    On a terminal: a page with views (plan, agents, runs, timeline, trace, questions) and keys. Elsewhere: a line a
+    change.
+    """
     from orchestrator.commands.studios import studio
     from orchestrator.watch import look
 
-    raise typer.Exit(look(studio().source(project), ask=ask, plain=plain))
+    raise typer.Exit(look(studio().source(project), ask=ask, plain=plain, tell=say_json if as_json else None))
 
 
 @app.command()

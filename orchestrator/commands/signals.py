@@ -25,9 +25,10 @@ def list_signals(
     context: typer.Context,
     every: Annotated[bool, typer.Option("--all", help="Answered and expired ones as well.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many, the longest waiting first.")] = 50,
+    full: Annotated[bool, typer.Option("--full", help="Each one whole, with exactly what would run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, each with exactly what would run.")] = False,
 ) -> None:
-    """What waits for you, a line each; `signals show ID` prints one whole."""
+    """What waits for you, a line each; `--full` prints all whole, `signals show ID` one."""
     if context.invoked_subcommand is not None:
         return
     from orchestrator.commands.studios import studio
@@ -38,7 +39,7 @@ def list_signals(
         return
     from orchestrator.terminal.desk import print_signals
 
-    print_signals(found, about)
+    print_signals(found, about, full=full)
 
 
 @desk.command()

@@ -23,15 +23,21 @@ SHORT_ID = 8
 HEAD = 120
 
 
-def print_signals(found: Sequence[View], places: Mapping[str, str]) -> None:
+def print_signals(found: Sequence[View], places: Mapping[str, str], *, full: bool = False) -> None:
     """A line a signal: id, age, where it comes from, what it wants, the head of its input.
 
     Args:
         places: titles of projects and keys of tasks, by id.
+        full: each one whole instead.
     """
     out = console()
     if not found:
         out.print("nothing waits for you")
+        return
+    if full:
+        for number, signal in enumerate(found):
+            out.print(Text("\n" * bool(number) + f"{_from(signal, places)}  {age(wall_ms() - signal['createdAt'])}"))
+            print_signal(signal, places)
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False, expand=True)
     for head in ("id", "waits", "from", "wants"):
@@ -48,7 +54,10 @@ def print_signals(found: Sequence[View], places: Mapping[str, str]) -> None:
             Text(_head(signal)),
         )
     out.print(table)
-    out.print(Text(f"whole: officina signals show ID   answer: {_example(found)}", style="dim"), soft_wrap=True)
+    out.print(
+        Text(f"whole: officina signals show ID, or --full for all   answer: {_example(found)}", style="dim"),
+        soft_wrap=True,
+    )
 
 
 def print_signal(signal: View, places: Mapping[str, str]) -> None:

@@ -3,11 +3,12 @@
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
 from orchestrator.client import Client
+from orchestrator.live import Delta
 from orchestrator.records import Event
 from orchestrator.states import RUN_ENDED
 from orchestrator.terminal.outline import outline
@@ -65,13 +66,13 @@ class Remote:
     def scene(self, _before: Scene | None) -> Scene:
         return _scene(self._client.project(self._id))
 
-    def live(self) -> Iterator[list[Event]]:
+    def live(self, after: int, _hear: Callable[[Delta], None]) -> Iterator[list[Event]]:
         """Events as they come; an empty list is a heartbeat."""
         heard: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
         def listen() -> None:
             try:
-                for line in self._client.events(self._id, follow=True):
+                for line in self._client.events(self._id, after=after, follow=True):
                     heard.put(event_of(line))
                 heard.put(None)
             except Exception as error:
@@ -111,6 +112,7 @@ def _scene(project: dict[str, Json]) -> Scene:
         rehearsal=bool(project.get("rehearsal", False)),
         planned=len(project["plan"]["tasks"]) if project.get("plan") else None,
         cost_usd=project["costUsd"],
+        budget_usd=project.get("maxCostUsd"),
         cost_incomplete=project.get("costIncomplete", False),
         created_at=project["createdAt"],
         ended_at=project["endedAt"],

@@ -13,8 +13,9 @@ from rich.text import Text
 
 from orchestrator import trees
 from orchestrator.terminal import children
+from orchestrator.terminal.frames import STYLES
 from orchestrator.terminal.outline import outline, under
-from orchestrator.terminal.rendering import STYLES, answer_command
+from orchestrator.terminal.rendering import answer_command
 from orchestrator.terminal.wording import clock, glyph, money, one_line, several, size, visible, word
 from orchestrator.trees import Child, Fanout
 from registry.base import Json

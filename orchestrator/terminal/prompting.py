@@ -17,8 +17,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.records import UNSET
-from orchestrator.terminal.wording import one_line, several, unseen, visible
+from orchestrator.records import UNSET, wall_ms
+from orchestrator.terminal.wording import countdown, one_line, several, unseen, visible
 from registry.base import Json
 from registry.jsontext import JsonFault, parse
 
@@ -88,6 +88,16 @@ def read_line(question: str) -> str:
 
 def show(signal: Signal, console: Console, *, task: str = "") -> None:
     """Prints who asks, why, and the exact input in full."""
+    console.print(whole(signal, task=task))
+
+
+def whole(signal: Signal, *, task: str = "", now: int | None = None) -> Group:
+    """Who asks, why, and the exact input in full.
+
+    Args:
+        task: title of its task.
+        now: epoch milliseconds; given, it counts down to the end of the signal's time.
+    """
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
@@ -101,9 +111,14 @@ def show(signal: Signal, console: Console, *, task: str = "") -> None:
         facts.add_row("why", Text(visible(signal["reason"])))
     if signal.get("body"):
         facts.add_row("says", Text(visible(signal["body"])))
+    if signal.get("digest"):
+        facts.add_row("digest", Text(one_line(signal["digest"], 80), style="dim"))
+    if signal.get("status") == "open" and signal.get("expiresAt"):
+        left = signal["expiresAt"] - (wall_ms() if now is None else now)
+        facts.add_row("expires", Text(f"in {countdown(left)}" if left > 0 else "now"))
     short, long = _input(action.get("input")) if action else ([], [])
     title = _HEADS.get(signal["kind"], signal["kind"])
-    console.print(Panel(Group(facts, *short), title=title, title_align="left", **_FRAME), *long, sep="\n")
+    return Group(Panel(Group(facts, *short), title=title, title_align="left", **_FRAME), *long)
 
 
 def _input(value: Json) -> tuple[list[RenderableType], list[RenderableType]]:

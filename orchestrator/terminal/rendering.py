@@ -8,7 +8,6 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Group, RenderableType
@@ -18,22 +17,12 @@ from rich.text import Text
 from orchestrator.terminal import children
 from orchestrator.terminal.activity import Activity
 from orchestrator.terminal.children import MOST, ChildLine
+from orchestrator.terminal.frames import ASCII_GUIDES, STYLES, Frame, mark, state
 from orchestrator.terminal.outline import Line, fold, under
 from orchestrator.terminal.scene import Scene, TaskView
-from orchestrator.terminal.wording import clock, duration, glyph, money, one_line, several, size, word
+from orchestrator.terminal.wording import clock, duration, money, one_line, several, size, word
 from registry.base import Json
 
-STYLES: Final = {
-    "running": "cyan",
-    "needs_input": "bold yellow",
-    "waiting": "blue",
-    "completed": "green",
-    "partial": "yellow",
-    "failed": "bold red",
-    "skipped": "dim",
-    "cancelled": "dim",
-    "pending": "dim",
-}
 #: What stays in sight when a plan is longer than the screen: the higher, the longer.
 _WEIGHTS: Final = {
     "needs_input": 7,
@@ -49,29 +38,18 @@ _WEIGHTS: Final = {
 _PATIENCE_MS: Final = 5_000
 #: Columns below which agent and cost give way.
 _NARROW: Final = 64
+#: Columns below which what a task does now gives way, too: the view of the agents has it.
+_TIGHT: Final = 56
 #: Columns from which on the page has room for labels.
 _WIDE: Final = 110
-_SPIN: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 #: Labels that can be pasted into a shell as they are.
 _PLAIN_LABEL: Final = re.compile(r"[A-Za-z0-9 ,.'-]{1,40}")
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What the terminal can show, and where the animation stands."""
-
-    width: int
-    #: Lines of the whole page; None: as long as it wants.
-    height: int | None = None
-    #: Only ASCII can be written.
-    ascii: bool = False
-    tick: int = 0
 
 
 def page(scene: Scene, activity: Activity, frame: Frame) -> RenderableType:
     """The whole live view."""
     asking = waiting_for_you(scene, frame)
-    below = ([Text(), *asking] if asking else []) + _hints(scene)
+    below = ([Text(), *asking] if asking else []) + hints(scene)
     room = None if frame.height is None else max(3, frame.height - len(below) - 5)
     body = planning(scene) if scene.status == "planning" else [task_table(scene, activity, frame, room)]
     return Group(header(scene, activity, frame), Text(), *body, *below)
@@ -91,16 +69,28 @@ def header(scene: Scene, activity: Activity, frame: Frame) -> RenderableType:
     title = Table.grid(expand=True, padding=(0, 1))
     title.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     title.add_column(justify="right", no_wrap=True)
-    title.add_row(Text(one_line(scene.title, 120), style="bold"), _state(scene.status, frame))
+    title.add_row(Text(one_line(scene.title, 120), style="bold"), state(scene.status, frame))
     facts = [
         *([f"{scene.done} of {several(len(scene.tasks), 'task')}"] if scene.tasks else []),
-        money(scene.cost_usd, incomplete=scene.cost_incomplete),
+        spending(scene),
         duration((scene.ended_at or scene.now) - scene.created_at),
     ]
-    bar = _bar(scene.done, len(scene.tasks), min(60, max(10, frame.width - 52)), ascii_only=frame.ascii)
-    rows: list[RenderableType] = [title, Text.assemble(bar, "  ", "  ".join(facts), no_wrap=True, overflow="ellipsis")]
+    told = Text("  ".join(facts), no_wrap=True, overflow="ellipsis")
+    narrow = frame.width < _NARROW
+    width = frame.width - 2 if narrow else min(60, max(10, frame.width - told.cell_len - 4))
+    bar = _bar(scene.done, len(scene.tasks), width, ascii_only=frame.ascii)
+    rows: list[RenderableType] = [title, *((bar, told) if narrow else (Text.assemble(bar, "  ", told, no_wrap=True),))]
     label = stand_in_label(scene, activity)
     return Group(*rows, Text(label, style="magenta")) if label else Group(*rows)
+
+
+def spending(scene: Scene) -> str:
+    """What was spent, and of how much where there is a limit."""
+    spent = money(scene.cost_usd, incomplete=scene.cost_incomplete)
+    if scene.budget_usd is None:
+        return spent
+    share = round(100 * scene.cost_usd / scene.budget_usd) if scene.budget_usd else 100
+    return f"{spent.removesuffix(' USD')} of {money(scene.budget_usd)} ({share} %)"
 
 
 def stand_in_label(scene: Scene, activity: Activity) -> str:
@@ -119,7 +109,8 @@ def task_table(scene: Scene, activity: Activity, frame: Frame, room: int | None)
     table.add_column("state", no_wrap=True, min_width=9)
     if frame.width >= _NARROW:
         table.add_column("agent", no_wrap=True, overflow="ellipsis", max_width=24 if wide else 11)
-    table.add_column("now", ratio=6 if wide else 4, no_wrap=True, overflow="ellipsis")
+    if frame.width >= _TIGHT:
+        table.add_column("now", ratio=6 if wide else 4, no_wrap=True, overflow="ellipsis")
     if frame.width >= _NARROW:
         table.add_column("USD", no_wrap=True, justify="right")
     table.add_column("time", no_wrap=True, justify="right", min_width=6)
@@ -151,18 +142,22 @@ def _children(scene: Scene, activity: Activity, room: int | None) -> dict[str, l
 
 def _child_row(line: Line, child: ChildLine, frame: Frame) -> list[RenderableType]:
     guides = under(line.guides) + child.guides
-    name = Text(guides.translate(_ASCII_GUIDES) if frame.ascii else guides, style="dim")
+    name = Text(guides.translate(ASCII_GUIDES) if frame.ascii else guides, style="dim")
     style = STYLES.get(child.status or "", "dim")
     name.append(child.name, style="dim" if child.status is None else "")
     state = Text(word(child.status) if child.status else "", style=style)
     now = Text(child.now, style="dim" if child.status is None else "")
-    return [name, state, Text(), now, Text(), Text()] if frame.width >= _NARROW else [name, state, now, Text()]
+    return (
+        [name, state, Text(), now, Text(), Text()]
+        if frame.width >= _NARROW
+        else _narrow(name, state, now, Text(), frame)
+    )
 
 
 def _row(line: Line, scene: Scene, activity: Activity, frame: Frame) -> list[RenderableType]:
     task = scene.tasks[line.key]
-    guides = line.guides.translate(_ASCII_GUIDES) if frame.ascii else line.guides
-    name = Text.assemble((guides, "dim"), (_mark(task.status, frame), STYLES.get(task.status, "")), " ")
+    guides = line.guides.translate(ASCII_GUIDES) if frame.ascii else line.guides
+    name = Text.assemble((guides, "dim"), (mark(task.status, frame), STYLES.get(task.status, "")), " ")
     name.append(one_line(task.title, 120), style="dim" if task.status in ("pending", "skipped") else "")
     if line.also_after:
         name.append("  also after " + one_line(", ".join(line.also_after), 60), style="dim")
@@ -173,9 +168,13 @@ def _row(line: Line, scene: Scene, activity: Activity, frame: Frame) -> list[Ren
     state = Text(word(task.status), style=STYLES.get(task.status, ""))
     now = Text(now_line(task, scene, activity), style="red" if task.status == "failed" else "")
     if frame.width < _NARROW:
-        return [name, state, now, Text(spent, style="dim")]
+        return _narrow(name, state, now, Text(spent, style="dim"), frame)
     agent = Text(one_line(task.agent, 40) + label, style="dim")
     return [name, state, agent, now, Text(cost, style="dim"), Text(spent, style="dim")]
+
+
+def _narrow(name: Text, state: Text, now: Text, spent: Text, frame: Frame) -> list[RenderableType]:
+    return [name, state, now, spent] if frame.width >= _TIGHT else [name, state, spent]
 
 
 def now_line(task: TaskView, scene: Scene, activity: Activity) -> str:
@@ -189,8 +188,11 @@ def now_line(task: TaskView, scene: Scene, activity: Activity) -> str:
         return _open_dependencies(task, scene)
     if task.status == "waiting":
         return _waits(task, scene)
-    words = {"queued": "waits for a worker", "needs_input": "waits for your answer"}
-    return words.get(task.status) or one_line(task.reason or "", 300)
+    if task.status == "needs_input":
+        run = activity.runs.get(task.run_id or "")
+        since = f" for {clock(scene.now - run.since)}" if run is not None and run.status == "needs_input" else ""
+        return f"waits for your answer{since}"
+    return "waits for a worker" if task.status == "queued" else one_line(task.reason or "", 300)
 
 
 def _open_dependencies(task: TaskView, scene: Scene) -> str:
@@ -206,17 +208,18 @@ def _waits(task: TaskView, scene: Scene) -> str:
     return words.get(task.waiting_on or "", "") + until
 
 
-def waiting_for_you(scene: Scene, frame: Frame) -> list[Text]:
-    """Each open signal in two lines: what is asked, and the command that answers it."""
+def waiting_for_you(scene: Scene, frame: Frame, *, commands: bool = True) -> list[Text]:
+    """Each open signal: what is asked, and the command that answers it."""
     titles = {task.id: task.title for task in scene.tasks.values()}
     lines = []
     for signal in scene.signals[:3]:
         asked = _asked(signal, titles.get(signal.get("taskId") or "", ""))
-        mark = f"{_mark('needs_input', frame)} needs you  "
-        lines.append(Text.assemble((mark, "bold yellow"), asked, no_wrap=True, overflow="ellipsis"))
-        lines.append(Text("  " + answer_command(signal), style="bold", overflow="fold"))
+        head = f"{mark('needs_input', frame)} needs you  "
+        lines.append(Text.assemble((head, "bold yellow"), asked, no_wrap=True, overflow="ellipsis"))
+        if commands:
+            lines.append(Text("  " + answer_command(signal), style="bold", overflow="fold"))
     if len(scene.signals) > 3:
-        lines.append(Text(f"  and {len(scene.signals) - 3} more: officina signals"))
+        lines.append(Text(f"  and {len(scene.signals) - 3} more" + (": officina signals" if commands else "")))
     if scene.unknown:
         words = f"? may have happened: {one_line(', '.join(scene.unknown), 100)}   officina show {scene.id}"
         lines.append(Text(words, style="yellow", overflow="fold"))
@@ -241,7 +244,8 @@ def answer_command(signal: dict[str, Json]) -> str:
     return f"officina answer {signal['id']} {shlex.quote(one_line(label, 200))}"
 
 
-def _hints(scene: Scene) -> list[Text]:
+def hints(scene: Scene) -> list[Text]:
+    """What to do where nothing can move."""
     if scene.ended or scene.workers or scene.now - scene.created_at < _PATIENCE_MS:
         return []
     return [Text(), Text("no worker is up: officina up (or officina worker) starts one", style="yellow")]
@@ -255,15 +259,49 @@ def closing(
     `folder` is the workspace as the person can name it from where they stand.
     """
     rest: list[RenderableType] = [Text(), *deliverables(scene, files, folder)] if files else []
-    retries = [t for t in scene.tasks.values() if t.status == "failed"][:5]
-    if retries:
-        rest += [Text(), *(Text(f"again: officina retry {task.id}   ({one_line(task.title, 60)})") for task in retries)]
+    rest += failures(scene)
     total = f"{word(scene.status)}: {money(scene.cost_usd, incomplete=scene.cost_incomplete)} in " + duration(
         (scene.ended_at or scene.now) - scene.created_at
     )
     if scene.reason:
         total += f" ({one_line(scene.reason, 200)})"
     return Group(page(scene, activity, frame), *rest, Text(), Text(total, style=STYLES.get(scene.status, "")))
+
+
+def summary(scene: Scene, activity: Activity, files: Sequence[dict[str, Json]]) -> dict[str, Json]:
+    """The end in JSON: state, money, time, files, and what failed."""
+    failed = [task for task in scene.tasks.values() if task.status == "failed"]
+    return {
+        "status": scene.status,
+        "reason": scene.reason,
+        "tasks": len(scene.tasks),
+        "completed": sum(task.status == "completed" for task in scene.tasks.values()),
+        "costUsd": scene.cost_usd,
+        "costIncomplete": scene.cost_incomplete,
+        "durationMs": (scene.ended_at or scene.now) - scene.created_at,
+        "standIn": scene.rehearsal or bool(activity.stand_in_tasks),
+        "workspace": scene.workspace,
+        "files": [file for file in files if not file["path"].startswith("inputs/")],
+        "failures": [{"taskId": task.id, "key": task.key, "error": task.error} for task in failed],
+    }
+
+
+def failures(scene: Scene) -> list[RenderableType]:
+    """What failed, why, and what to do about it; where nothing did, nothing."""
+    failed = [task for task in scene.tasks.values() if task.status == "failed"]
+    if not failed:
+        return []
+    lines: list[RenderableType] = [Text(), Text("What failed", style="bold")]
+    for task in failed[:5]:
+        error = task.error or {}
+        node = f" (at node {one_line(error['node'], 40)})" if error.get("node") else ""
+        why = one_line(f"{error.get('code')}: {error.get('message')}", 600) + node if error else "no reason was kept"
+        lines.append(Text(f"{one_line(task.title, 80)}: {why}", style="red"))
+        lines.append(Text(f"  again: officina retry {task.id}", overflow="fold"))
+    more = [Text(f"  and {several(len(failed) - 5, 'task')} more: officina show {scene.id}")] if len(failed) > 5 else []
+    skipped = sum(task.status == "skipped" for task in scene.tasks.values())
+    after = [Text(f"  {several(skipped, 'task')} after them skipped; a retry opens them again", style="dim")]
+    return [*lines, *more, *(after if skipped else [])]
 
 
 def deliverables(scene: Scene, files: Sequence[dict[str, Json]], folder: str) -> list[RenderableType]:
@@ -289,25 +327,14 @@ def _folded(lines: Sequence[Line], scene: Scene, frame: Frame) -> list[Renderabl
     counts = Counter(word(scene.tasks[line.key].status) for line in lines)
     told = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     guides = under(lines[0].guides) + "⋯ "
-    name = (guides.translate(_ASCII_GUIDES) if frame.ascii else guides) + several(len(lines), "task")
+    name = (guides.translate(ASCII_GUIDES) if frame.ascii else guides) + several(len(lines), "task")
+    if frame.width < _TIGHT:
+        name = f"{name}: {told}"
     shown = [Text(name, style="dim"), Text(), Text(), Text(told, style="dim"), Text(), Text()]
-    return [*shown] if frame.width >= _NARROW else [shown[0], Text(), shown[3], Text()]
-
-
-def _state(status: str, frame: Frame) -> Text:
-    return Text(f"{_mark(status, frame)} {word(status)}", style=STYLES.get(status, ""))
-
-
-def _mark(status: str, frame: Frame) -> str:
-    if status == "running" and not frame.ascii:
-        return _SPIN[frame.tick % len(_SPIN)]
-    return glyph(status, plain=frame.ascii)
+    return [*shown] if frame.width >= _NARROW else _narrow(shown[0], Text(), shown[3], Text(), frame)
 
 
 def _bar(done: int, total: int, width: int, *, ascii_only: bool) -> Text:
     full = round(width * done / total) if total else 0
     on, off = ("#", "-") if ascii_only else ("█", "░")
     return Text.assemble((on * full, "green"), (off * (width - full), "dim"))
-
-
-_ASCII_GUIDES: Final = str.maketrans({"├": "|", "└": "`", "─": "-", "│": "|", "⋯": ".", "↳": ">"})

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, literal, select
 
 from orchestrator import costs, trees, views
 from orchestrator.costs import Cost, Spent
@@ -12,10 +12,11 @@ from orchestrator.settings import Settings
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED, TASK_ENDED
 from orchestrator.store import repairs
 from orchestrator.store.database import now_ms
-from orchestrator.store.tables import projects, runs, tasks, workers
+from orchestrator.store.tables import projects, runs, tasks, windows, workers
 from orchestrator.terminal.outline import Line, outline
 from orchestrator.trees import Fanout
 from registry.base import Json
+from registry.errors import Refused
 
 #: Milliseconds after which a worker that said nothing counts as gone.
 SILENT_MS = 60_000
@@ -68,6 +69,8 @@ class Scene:
     #: Tasks of a plan that waits for its start; None: none does.
     planned: int | None
     cost_usd: float
+    #: What it may cost; None: no limit, or none that is known here.
+    budget_usd: float | None
     cost_incomplete: bool
     created_at: int
     ended_at: int | None
@@ -92,8 +95,10 @@ class Scene:
 def read(connection: Connection, project_id: str, settings: Settings, plan: Plan | None = None) -> Scene:
     """Looks once: seven statements, one more when the plan has to be read, two more while a task waits for children."""
     row = connection.execute(
-        select(projects, now_ms().label("now"), seen_workers()).where(projects.c.id == project_id)
-    ).one()
+        select(projects, now_ms().label("now"), seen_workers(), _limit()).where(projects.c.id == project_id)
+    ).one_or_none()
+    if row is None:
+        raise Refused("the project is not there any more", code="unknown_project")
     spent = costs.of_open_runs(connection, [project_id])[project_id]
     cost = Cost(row.cost_micro, row.cost_incomplete) + spent.all
     found = _tasks(connection, project_id, spent)
@@ -107,6 +112,7 @@ def read(connection: Connection, project_id: str, settings: Settings, plan: Plan
         rehearsal=row.rehearsal,
         planned=len(row.plan["tasks"]) if row.status == "planning" and row.plan is not None else None,
         cost_usd=views.usd(cost.micro),
+        budget_usd=None if row.limit_micro is None else views.usd(row.limit_micro),
         cost_incomplete=cost.incomplete,
         created_at=row.created_at,
         ended_at=row.ended_at,
@@ -124,6 +130,12 @@ def seen_workers() -> Any:
     """How many workers gave a sign of life lately."""
     seen = (workers.c.stopped_at.is_(None)) & (workers.c.seen_at > now_ms() - SILENT_MS)
     return select(func.count()).where(seen).scalar_subquery().label("seen_workers")
+
+
+def _limit() -> Any:
+    """What the project may cost."""
+    own = windows.c.id == literal("project:").concat(projects.c.id)
+    return select(windows.c.limit_micro).where(own).scalar_subquery().label("limit_micro")
 
 
 def _tasks(connection: Connection, project_id: str, spent: Spent) -> dict[str, TaskView]:

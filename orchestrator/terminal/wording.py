@@ -11,6 +11,8 @@ from typing import Final
 #: half characters, line and paragraph separators.
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
+_JOINERS: Final = "\u200c\u200d"
+
 #: State -> (glyph, glyph where only ASCII can be written, word).
 STATES: Final = {
     "planning": ("◌", "~", "planning"),
@@ -39,9 +41,12 @@ def glyph(status: str, *, plain: bool = False) -> str:
 
 
 def one_line(text: object, most: int = 500) -> str:
-    """Text on one line: blanks folded, what cannot be seen left out, the end cut with an ellipsis."""
-    kept = "".join(" " if c.isspace() else c for c in str(text)[: most * 4] if c.isspace() or not _unseen(c))
-    folded = " ".join(kept.split())
+    """Text on one line: blanks folded, what cannot be seen written out, the end cut with an ellipsis.
+
+    Only what joins letters and emoji (U+200C, U+200D) is left out: it is common, and hides nothing.
+    """
+    kept = "".join(c for c in str(text)[: most * 4] if c not in _JOINERS)
+    folded = visible(" ".join(kept.split()))
     return folded if len(folded) <= most else folded[: most - 1].rstrip() + "…"
 
 
@@ -79,6 +84,12 @@ def duration(ms: float) -> str:
 def clock(ms: float) -> str:
     """The same for a narrow column: 0.4 s, 12 s, 3:05, 1:02:03."""
     return duration(ms).removesuffix(" min").removesuffix(" h")
+
+
+def countdown(ms: float) -> str:
+    """What is left: 6 d 23 h, 1:02:03, 12 s."""
+    hours = int(ms // 3_600_000)
+    return f"{hours // 24} d {hours % 24} h" if hours >= 24 else clock(ms)
 
 
 def size(count: int) -> str:

@@ -149,6 +149,9 @@ def test_signals_are_a_line_each_however_much_they_would_run(officina: Run, proj
         assert re.search(r"Seattle weather 2012-2015 / yearly +code\.execute +\{\"language\":", line), line
     assert lines[4].startswith("whole: officina signals show ID") and len(lines) == 5
     assert len(officina("signals", "--limit", "1").stdout.splitlines()) == 3
+    whole = officina("signals", "--full").stdout
+    assert all(f'officina answer {one} "Do it"' in whole for one in asked)
+    assert whole.count("rows = list(csv.DictReader(open('in/seattle-weather.csv')))") == 3
 
 
 def test_what_a_model_wrote_cannot_redraw_the_page(officina: Run, project: Project) -> None:

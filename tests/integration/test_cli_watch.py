@@ -1,21 +1,23 @@
 """`officina trace` and `officina watch`, in a pipe and on a terminal."""
 
-import fcntl
 import json
-import os
-import pty
 import re
-import select
-import signal
-import struct
 import subprocess
-import termios
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from orchestrator.store.tables import projects
+import pytest
+
+from orchestrator.settings import Settings
+from orchestrator.store.tables import projects, tasks
+from orchestrator.terminal.scene import Scene
+from orchestrator.watch import Rows, look
+from registry.errors import Unavailable
 from tests.commands import OFFICINA, Run
 from tests.rows import BEGAN, Project
 from tests.support import eventually
+from tests.terminal import Terminal
 
 
 def test_trace_prints_a_json_line_an_event_or_a_line_for_people(officina: Run, project: Project) -> None:
@@ -73,76 +75,171 @@ def test_watch_of_a_project_that_did_not_complete_exits_with_1(officina: Run, pr
     assert officina("watch", project.id, "--plain").returncode == 1
 
 
-class Terminal:
-    """A command on a terminal of its own, 100 columns wide; what it draws is collected as it comes."""
-
-    def __init__(self, command: list[str], environment: dict[str, str], folder: Path) -> None:
-        self._ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-        # What the runner of the tests says of its own width is not this terminal's.
-        plain = {name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES")}
-        env = plain | {"TERM": "xterm", "NO_COLOR": "1"}
-        self._process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=folder)
-        os.close(theirs)
-        self._shown = b""
-
-    @property
-    def shown(self) -> str:
-        """All it has drawn so far, without the codes that move the cursor."""
-        while select.select([self._ours], [], [], 0)[0]:
-            try:
-                part = os.read(self._ours, 65_536)
-            except OSError:  # how Linux says that the other end is closed
-                break
-            if not part:
-                break
-            self._shown += part
-        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._shown.decode(errors="replace"))
-
-    def type(self, text: str) -> None:
-        os.write(self._ours, text.encode())
-
-    def interrupt(self) -> None:
-        """Ctrl-C."""
-        self._process.send_signal(signal.SIGINT)
-
-    def end(self) -> int:
-        """Waits for the end of the command; gives its exit code."""
-        code = eventually(lambda: [c] if (self.shown, c := self._process.poll())[1] is not None else None, 30)[0]
-        return int(code)
+Open = Callable[..., Terminal]
 
 
-def test_watch_on_a_terminal_draws_a_page_and_leaves_the_end_on_it(
-    home_environment: dict[str, str], tmp_path: Path, project: Project
-) -> None:
-    terminal = Terminal([OFFICINA, "watch", project.id], home_environment, tmp_path)
-    eventually(lambda: "math.evaluate and 1 more" in terminal.shown, 30)
+@pytest.fixture
+def terminal(home_environment: dict[str, str], tmp_path: Path) -> Iterator[Open]:
+    """`officina` with these words on a terminal of its own."""
+    opened: list[Terminal] = []
+
+    def run(*words: str, **more: Any) -> Terminal:
+        opened.append(Terminal([OFFICINA, *words], home_environment, tmp_path, **more))
+        return opened[-1]
+
+    yield run
+    for one in opened:
+        one.close()
+
+
+def asks(project: Project, **columns: Any) -> str:
+    """Makes the run of the yearly figures ask; gives the signal's id."""
+    asked = project.signal("yearly", expires_at=4_000_000_000_000, **columns)
+    project.event("run.parked", {"status": "needs_input", "on": "signals"}, "yearly")
+    project.event("signal.raised", {"signalId": asked, "signalKind": "decision", "title": "t"}, "yearly")
+    return asked
+
+
+def answered(officina: Run) -> list[tuple[Any, Any]]:
+    found = json.loads(officina("signals", "--all", "--json").stdout)
+    return [(one["answer"], one["answeredBy"]) for one in found]
+
+
+def test_watch_on_a_terminal_draws_a_page_and_leaves_the_end_on_it(terminal: Open, project: Project) -> None:
+    watch = terminal("watch", project.id)
+    watch.sees("math.evaluate and 1 more")
+    project.event("run.failed", {"code": "model_failed", "message": "429"}, "monthly")
+    project.set(tasks, project.task_ids["monthly"], status="failed", error={"code": "model_failed", "message": "429"})
+    project.event("project.status", {"status": "partial", "from": "running"})
+    project.set(projects, project.id, status="partial", ended_at=BEGAN + 20_000)
+    assert watch.end() == 1
+    assert "Deliverables" in watch.shown and "1.8 kB  home/workspaces" in watch.shown
+    assert "Monthly figures: model_failed: 429" in watch.shown
+    assert f"again: officina retry {project.task_ids['monthly']}" in watch.shown
+    assert "partial: 0.0123 USD in 20 s" in watch.shown
+    assert watch.cooked() and b"\x1b[?25h" in watch.raw, "the terminal is left as it was, with its cursor"
+
+
+def test_keys_turn_the_views_and_an_answer_is_given_with_one(terminal: Open, officina: Run, project: Project) -> None:
+    asks(project)
+    watch = terminal("watch", project.id, lines=50)
+    watch.sees("6 shows exactly what would run")
+    assert "d Do it" not in watch.lines[-1], "no key answers what is not shown"
+    watch.type("2")
+    assert "needs you: waits for you about code.execute for" in watch.sees("[2 agents]")
+    watch.type("3")
+    assert "0: " not in watch.sees("[3 runs]")
+    watch.type("\t")
+    assert "? waits for you" in watch.sees("[4 timeline]")
+    watch.type("5")
+    assert "signal.raised" in watch.sees("[5 trace]")
+    watch.type("f")
+    assert "signal.raised" not in watch.sees("[5 trace] 6 questions (1)   model")
+    watch.type("6")
+    page = watch.sees("[6 questions (1)]")
+    assert "rows = list(csv.DictReader(open('in/seattle-weather.csv')))" in page
+    assert "d" * 64 in page and "Nadia Kest, in the task 'Yearly figures'" in page
+    watch.type("d")
+    watch.sees("read it, then strike the key again")  # struck before anybody can have read it
+    assert answered(officina) == [(None, None)]
+    eventually(lambda: (watch.type("d"), "answered: Do it" in watch.shown)[1] or None, 20)
+    assert "nothing waits for you" in watch.sees("[6 questions]")
+    assert answered(officina) == [({"approved": True}, "local")]
+    watch.type("q")
+    assert watch.end() == 130
+    assert "the project goes on without you" in watch.shown
+    assert watch.cooked()
+
+
+def test_an_answer_can_be_typed(terminal: Open, officina: Run, project: Project) -> None:
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    asks(project, kind="question", title="Which year?", options=[], action=None, schema=schema)
+    watch = terminal("watch", project.id)
+    watch.sees("1-6 Tab view")
+    watch.type("6")
+    watch.sees("Which year?")
+    eventually(lambda: (watch.type("d"), "w shows its choices" in watch.shown)[1] or None, 20)
+    watch.type("w")
+    watch.sees("(empty: later)")
+    watch.type("the first\n")
+    watch.sees("answered: ")
+    assert answered(officina) == [({"text": "the first"}, "local")]
+
+
+def test_the_page_follows_the_size_of_the_terminal(terminal: Open, project: Project) -> None:
+    watch = terminal("watch", project.id, columns=100, lines=30)
+    watch.sees("Monthly figures")
+    for columns in (40, 80, 160):
+        watch.resize(columns, 20)
+        rows = eventually(lambda: found if "q leave" in (found := watch.lines)[19] and found[0] else None, 20)
+        assert rows[0].startswith("Seattle weather"), "the header is at the top and the keys at the bottom"
+        assert "Monthly" in "".join(rows) and "running" in "".join(rows)
+
+
+def test_no_colour_is_used_where_none_is_wanted(terminal: Open, project: Project) -> None:
+    colours = re.compile(rb"\x1b\[[0-9;]*3[0-7][0-9;]*m")
+    plain, coloured = terminal("watch", project.id), terminal("watch", project.id, NO_COLOR="")
+    plain.sees("running"), coloured.sees("running")
+    assert not colours.search(plain.raw)
+    assert colours.search(coloured.raw)
+
+
+def test_watch_as_json_tells_events_and_how_it_ended(officina: Run, project: Project) -> None:
     project.event("project.status", {"status": "completed", "from": "running"})
     project.set(projects, project.id, status="completed", ended_at=BEGAN + 20_000)
-    assert terminal.end() == 0
-    assert "Deliverables" in terminal.shown
-    assert "completed: 0.0123 USD in 20 s" in terminal.shown
+    told = [json.loads(line) for line in officina("watch", project.id, "--json").stdout.splitlines()]
+    assert [line["kind"] for line in told[:-1]] == ["run.started", "think", "message", "project.status"]
+    assert told[-1]["kind"] == "watch.ended"
+    end = told[-1]["data"]
+    assert (end["status"], end["costUsd"], end["durationMs"], end["failures"]) == ("completed", 0.0123, 20_000, [])
+    assert [file["path"] for file in end["files"]] == ["profile.md"]
 
 
-def test_watch_asks_on_the_terminal_and_takes_the_answer(
-    officina: Run, home_environment: dict[str, str], tmp_path: Path, project: Project
-) -> None:
-    asked = project.signal("yearly", expires_at=4_000_000_000_000)
-    project.event("signal.raised", {"signalId": asked, "signalKind": "decision", "title": "t"}, "yearly")
-    terminal = Terminal([OFFICINA, "watch", project.id, "--ask"], home_environment, tmp_path)
-    eventually(lambda: "(empty: later)" in terminal.shown, 30)
-    assert "rows = list(csv.DictReader(open('in/seattle-weather.csv')))" in terminal.shown
-    terminal.type("Do it\n")
+class Shaky(Rows):
+    """A project whose database goes away and comes back, several times."""
+
+    looks = 0
+
+    def scene(self, before: Scene | None) -> Scene:
+        self.looks += 1
+        if self.looks in (2, 3, 5):
+            raise Unavailable("the database does not answer: it is away")
+        return super().scene(before)
+
+
+def test_a_database_that_goes_away_is_said_so_and_nothing_is_told_twice(settings: Settings, project: Project) -> None:
+    project.event("project.status", {"status": "completed", "from": "running"})
+    project.set(projects, project.id, status="completed", ended_at=BEGAN + 20_000)
+    told: list[Any] = []
+    assert look(Shaky(settings, project.id), tell=told.append) == 0
+    kinds = [line["kind"] for line in told]
+    assert kinds.count("watch.trouble") == 3
+    assert [line["seq"] for line in told if "seq" in line] == [1, 2, 3, 4]
+    assert kinds[-1] == "watch.ended"
+    assert "it is tried again" in told[kinds.index("watch.trouble")]["data"]["message"]
+
+
+def test_a_project_that_is_not_there_is_said_so(officina: Run, project: Project) -> None:
+    ended = officina("watch", "0" * 32)
+    assert ended.returncode == 1 and "unknown_project" in ended.stderr
+
+
+def test_watch_asks_on_the_terminal_and_takes_the_answer(terminal: Open, officina: Run, project: Project) -> None:
+    asks(project)
+    watch = terminal("watch", project.id, "--ask")
+    watch.sees("(empty: later)")
+    assert "rows = list(csv.DictReader(open('in/seattle-weather.csv')))" in watch.shown
+    watch.type("Do it\n")
     eventually(lambda: json.loads(officina("signals", "--json").stdout) == [], 30)
-    (answered,) = json.loads(officina("signals", "--all", "--json").stdout)
-    assert (answered["answer"], answered["answeredBy"]) == ({"approved": True}, "local")
+    assert answered(officina) == [({"approved": True}, "local")]
     project.set(projects, project.id, status="failed", ended_at=BEGAN + 20_000)
-    assert terminal.end() == 1
+    assert watch.end() == 1
 
 
-def test_ctrl_c_leaves_the_project_alone(home_environment: dict[str, str], tmp_path: Path, project: Project) -> None:
-    terminal = Terminal([OFFICINA, "watch", project.id], home_environment, tmp_path)
-    eventually(lambda: "Monthly figures" in terminal.shown, 30)
-    terminal.interrupt()
-    assert terminal.end() == 130
-    assert "Traceback" not in terminal.shown
+def test_ctrl_c_leaves_the_project_alone_and_says_how_to_come_back(terminal: Open, project: Project) -> None:
+    watch = terminal("watch", project.id)
+    watch.sees("Monthly figures")
+    watch.interrupt()
+    assert watch.end() == 130
+    assert f"the project goes on without you; officina watch {project.id} comes back" in watch.shown.replace("\n", "")
+    assert "Traceback" not in watch.shown

@@ -14,7 +14,7 @@ from orchestrator.store.database import get_database
 from orchestrator.store.tables import projects, runs, tasks
 from orchestrator.terminal import prompting, rendering, scene
 from orchestrator.terminal.activity import Activity
-from orchestrator.terminal.rendering import Frame
+from orchestrator.terminal.frames import Frame
 from orchestrator.terminal.scene import Scene
 from orchestrator.terminal.ticker import Ticker, closing_lines
 from tests.rows import BEGAN, Project, weather
@@ -190,7 +190,7 @@ def test_plain_lines_tell_each_change_once(settings: Settings) -> None:
     told = [line[10:] for line in ticker.lines(found, names)]
     assert told == [
         "monthly           the stand-in plays the model",
-        "yearly            failed: no[31m luck",
+        "yearly            failed: no⟦U+001B⟧[31m luck",
         "project           partial",
     ]
 
