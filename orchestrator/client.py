@@ -13,13 +13,14 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 import httpx2
 
+from orchestrator.deltas import Delta
 from registry import jsontext
 from registry.base import Json
 from registry.errors import Fault, OfficinaError, Refused, Unavailable, WrongUse
@@ -34,6 +35,8 @@ SILENCE_S: Final = 45
 FIRST_S, LAST_S = 0.2, 5.0
 #: Seconds without any answer after which following is given up.
 GIVE_UP_S: Final = 300
+#: Name of the events of a stream that are pieces of what is being said.
+LIVE: Final = "live"
 _ENDED: Final = frozenset({"completed", "partial", "failed", "cancelled"})
 
 
@@ -145,15 +148,25 @@ class Client:
         """A session for a one-time code."""
         return self._ask("POST", "session", {"code": code})
 
-    def events(self, project_id: str, *, after: int = 0, follow: bool = False) -> Iterator[dict[str, Json]]:
+    def events(
+        self,
+        project_id: str,
+        *,
+        after: int = 0,
+        follow: bool = False,
+        hear: Callable[[Delta], None] | None = None,
+    ) -> Iterator[dict[str, Json]]:
         """The lines of a trace in order, each once; with `follow` until the project has ended, whatever connections
         break on the way.
+
+        Args:
+            hear: takes pieces of what agents say while they say it, as they come between the lines that are followed.
 
         Raises:
             Unavailable: the studio has not answered for minutes.
         """
         if follow:
-            yield from self._follow(project_id, after)
+            yield from self._follow(project_id, after, hear)
             return
         while True:
             page = self._ask("GET", f"projects/{_part(project_id)}/events?after={after}&limit=1000")
@@ -162,16 +175,20 @@ class Client:
                 return
             after = page["next"]
 
-    def _follow(self, project_id: str, after: int) -> Iterator[dict[str, Json]]:
+    def _follow(self, project_id: str, after: int, hear: Callable[[Delta], None] | None) -> Iterator[dict[str, Json]]:
         delay, heard = FIRST_S, time.monotonic()
         while True:
             ended = False
             try:
-                with self._stream(project_id, after) as answer:
+                with self._stream(project_id, after, live=hear is not None) as answer:
                     if answer.status_code == 204:
                         return
-                    for event in _events(answer.iter_lines()):
+                    for name, event in _events(answer.iter_lines()):
                         delay, heard = FIRST_S, time.monotonic()
+                        if name is not None:
+                            if name == LIVE and hear is not None:
+                                hear(Delta.of_json(event))
+                            continue
                         if event["seq"] <= after:
                             continue
                         after = event["seq"]
@@ -187,9 +204,9 @@ class Client:
             delay = min(max(delay, FIRST_S / 2) * 2, LAST_S)
 
     @contextmanager
-    def _stream(self, project_id: str, after: int) -> Iterator[httpx2.Response]:
+    def _stream(self, project_id: str, after: int, *, live: bool) -> Iterator[httpx2.Response]:
         headers = {"accept": "text/event-stream"} | ({"last-event-id": str(after)} if after else {})
-        path = f"projects/{_part(project_id)}/events"
+        path = f"projects/{_part(project_id)}/events" + ("?live=true" if live else "")
         timeout = httpx2.Timeout(TIMEOUT_S, read=SILENCE_S)
         with self._http.stream("GET", path, headers=headers, timeout=timeout) as answer:
             if answer.status_code >= 400:
@@ -289,15 +306,19 @@ def _named(document: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
         yield "script", document["script"]
 
 
-def _events(lines: Iterator[str]) -> Iterator[dict[str, Json]]:
-    """The data of each server-sent event; a piece of one that a broken connection left is no event."""
+def _events(lines: Iterator[str]) -> Iterator[tuple[str | None, dict[str, Json]]]:
+    """Name and data of each server-sent event; a piece of one that a broken connection left is no event."""
+    name: str | None = None
     data: list[str] = []
     for line in lines:
         if line.startswith("data:"):
             data.append(line[5:].removeprefix(" "))
-        elif not line and data:
-            yield json.loads("\n".join(data))
-            data = []
+        elif line.startswith("event:"):
+            name = line[6:].strip()
+        elif not line:
+            if data:
+                yield name, json.loads("\n".join(data))
+            name, data = None, []
 
 
 def _error(answer: httpx2.Response) -> OfficinaError:

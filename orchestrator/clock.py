@@ -14,7 +14,7 @@ from sqlalchemy import Connection, or_, select
 from orchestrator import crashpoints, desk, queue
 from orchestrator.records import Wake
 from orchestrator.settings import Settings
-from orchestrator.store import actions, leases, retention, runs, schedules, signals, stuck, workers
+from orchestrator.store import actions, leases, requests, retention, runs, schedules, signals, stuck, workers
 from orchestrator.store.database import Database, now_ms
 from orchestrator.store.tables import runs as runs_table
 from orchestrator.store.tables import signals as signals_table
@@ -45,6 +45,7 @@ class Repairs:
     wakes: int = 0
     cards: int = 0
     schedules: int = 0
+    requests: int = 0
 
     @property
     def any(self) -> bool:
@@ -72,7 +73,10 @@ class Clock:
         if not self._elected():
             return done
         if self._anything_due():
-            for repair in (self._leases, self._timers, self._signals, self._wakes, self._actions, self._schedules):
+            for repair in (
+                *(self._leases, self._timers, self._signals, self._wakes),
+                *(self._actions, self._schedules, self._requests),
+            ):
                 try:
                     repair(done)
                 except Exception:
@@ -117,7 +121,7 @@ class Clock:
             ~signals_table.c.rejected,
         )
         with self._database.read() as connection:
-            due = select(or_(run.exists(), signal.exists(), acting.exists()))
+            due = select(or_(run.exists(), signal.exists(), acting.exists(), requests.any_due().exists()))
             return bool(connection.execute(due).scalar()) or schedules.any_due(connection)
 
     def _leases(self, done: Repairs) -> None:
@@ -184,6 +188,11 @@ class Clock:
         from orchestrator import firing  # the catalogue is read for it, which a clock at rest need not pay
 
         done.schedules = firing.fire_due(self._settings, self._database, BATCH)
+
+    def _requests(self, done: Repairs) -> None:
+        """Calls asked for over HTTP that nobody claimed, or whose worker fell silent."""
+        again = self._database.write(lambda c: requests.look_after(c, BATCH))
+        done.requests = queue.call(self._settings, again)
 
     def _send(self, move: Callable[[Connection], list[Wake]]) -> int:
         ready = self._database.write(move)

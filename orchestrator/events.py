@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.deltas import LIVE
 from orchestrator.records import Event
 from orchestrator.settings import Settings
 from orchestrator.store import events
@@ -21,8 +22,6 @@ log = logging.getLogger(__name__)
 
 #: Seconds between looks at the rows when Redis says nothing.
 LOOK_S = 1.0
-#: Channels of what is said while it is said: nothing but Redis knows of them.
-LIVE = "officina:live:"
 
 
 @lru_cache(maxsize=8)

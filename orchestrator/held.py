@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Row
 
 from orchestrator import events, known, planning, queue
+from orchestrator.planner import planner
 from orchestrator.settings import Settings
 from orchestrator.store import plans
 from orchestrator.store.database import get_database
@@ -82,6 +83,25 @@ def start(
     raise AssertionError("unreachable")
 
 
+def again(
+    settings: Settings, skills: SkillRegistry, project_id: str, note: str = "", *, version: str | None = None, by: str
+) -> None:
+    """Has the planner make another plan in the place of one that waits; that one waits in turn.
+
+    Args:
+        note: what should be different.
+        version: the version that was read; None: whichever it is.
+
+    Raises:
+        Refused: as `change`; `no_brief`.
+    """
+    maker = planner(skills)
+    title = _ready(settings, project_id).title
+    get_database(settings).write(lambda c: plans.again(c, project_id, version, maker, note.strip(), by))
+    queue.advance(settings, project_id, title)
+    events.publish(settings, project_id, 0)
+
+
 def _start(settings: Settings, skills: SkillRegistry, row: Row[Any], plan: Json, version: str) -> dict[str, str]:
     kept, named = _judged(settings, skills, row, plan)
     tasks = Plan.model_validate({"tasks": kept["tasks"]}).tasks
@@ -128,4 +148,4 @@ def _refused(faults: list[Fault]) -> WrongUse:
     return WrongUse(first, code="plan_invalid", faults=faults)
 
 
-__all__ = ["change", "plan_of", "start"]
+__all__ = ["again", "change", "plan_of", "start"]

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from sqlalchemy import Row
+
 from orchestrator.ports.knowledge import SHARED
 from orchestrator.settings import Settings
 from orchestrator.store import sources as moves
@@ -24,6 +26,8 @@ from registry.times import iso
 
 log = logging.getLogger(__name__)
 
+#: What a worker is asked for to add a file.
+ADD: Final = "knowledge.add"
 #: Seconds the passages of one source may take to be placed by their meaning.
 EMBED_S: Final = 120.0
 
@@ -101,17 +105,20 @@ def listed(settings: Settings, owner_id: str, *, agent_id: str | None = None) ->
     namespace = None if agent_id is None else _namespace(agent_id)
     with get_database(settings).read() as connection:
         rows = moves.listed(connection, owner_id, namespace)
-    return [
-        {
-            "id": row.id,
-            "uri": row.uri,
-            "title": row.title,
-            "agentId": row.namespace.removeprefix("agent:") if row.namespace != SHARED else None,
-            "bytes": row.bytes,
-            "updatedAt": iso(row.updated_at),
-        }
-        for row in rows
-    ]
+    return [_view(row) for row in rows]
+
+
+def text_of(settings: Settings, owner_id: str, source_id: str) -> dict[str, Json]:
+    """A source with its text.
+
+    Raises:
+        Refused: `unknown_source`.
+    """
+    with get_database(settings).read() as connection:
+        row = moves.get(connection, owner_id, source_id)
+    if row is None:
+        raise _unknown(source_id)
+    return _view(row) | {"text": row.text}
 
 
 def remove(settings: Settings, owner_id: str, source_id: str) -> None:
@@ -121,7 +128,22 @@ def remove(settings: Settings, owner_id: str, source_id: str) -> None:
         Refused: `unknown_source`.
     """
     if not get_database(settings).write(lambda c: moves.remove(c, owner_id, source_id)):
-        raise Refused(f"there is no source {source_id!r}; `officina knowledge` lists them", code="unknown_source")
+        raise _unknown(source_id)
+
+
+def _unknown(source_id: str) -> Refused:
+    return Refused(f"there is no source {source_id[:80]!r}; `officina knowledge` lists them", code="unknown_source")
+
+
+def _view(row: Row[Any]) -> dict[str, Json]:
+    return {
+        "id": row.id,
+        "uri": row.uri,
+        "title": row.title,
+        "agentId": row.namespace.removeprefix("agent:") if row.namespace != SHARED else None,
+        "bytes": row.bytes,
+        "updatedAt": iso(row.updated_at),
+    }
 
 
 def _namespace(agent_id: str | None) -> str:

@@ -9,10 +9,11 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import asdict, dataclass
-from typing import Final, Literal
+from dataclasses import asdict
+from typing import Final
 
-from orchestrator.events import LIVE, redis_client
+from orchestrator.deltas import Delta, channel, read
+from orchestrator.events import redis_client
 from orchestrator.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -20,33 +21,6 @@ log = logging.getLogger(__name__)
 #: Seconds for which the answer to whether somebody listens is good, and traces it is remembered of.
 GOOD_S: Final = 0.5
 REMEMBERED: Final = 1_000
-
-Kind = Literal["message.delta", "think.delta"]
-
-
-@dataclass(frozen=True)
-class Delta:
-    """A piece of what a run says."""
-
-    kind: Kind
-    run_id: str
-    #: Characters of this answer that came before it; 0: it begins, maybe anew.
-    at: int
-    text: str
-    task_id: str | None = None
-    agent_id: str | None = None
-
-
-def channel(trace_id: str) -> str:
-    return LIVE + trace_id
-
-
-def read(message: str | bytes) -> Delta | None:
-    """A piece as it was sent; None: it is none."""
-    try:
-        return Delta(**json.loads(message))
-    except (ValueError, TypeError):
-        return None
 
 
 class Live:
@@ -90,3 +64,6 @@ class Live:
         except Exception as error:
             log.debug("a piece of trace %s was not sent: %s", trace_id, error)
             return False
+
+
+__all__ = ["Delta", "Live", "channel", "read"]

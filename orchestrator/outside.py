@@ -51,17 +51,18 @@ def place(settings: Settings, given: str, owner_id: str) -> Place:
 
 def record(settings: Settings, where: Place, lines: list[Event], written: list[FileRecord]) -> None:
     """Adds to the project's trace what a call did."""
+    events.publish(settings, where.id, get_database(settings).write(lambda c: add(c, where.id, lines, written)))
 
-    def write(connection: Connection) -> int:
-        if written:
-            rows = [
-                {"project_id": where.id, "path": f.path, "bytes": f.bytes, "sha256": f.sha256, "skill": f.skill}
-                for f in written
-            ]
-            upsert(connection, files, rows, written_at=now_ms())
-        return trace.append(connection, where.id, lines)
 
-    events.publish(settings, where.id, get_database(settings).write(write))
+def add(connection: Connection, project_id: str, lines: list[Event], written: list[FileRecord]) -> int:
+    """The same in a transaction of the caller's, last in it; returns the number of the last line."""
+    if written:
+        rows = [
+            {"project_id": project_id, "path": f.path, "bytes": f.bytes, "sha256": f.sha256, "skill": f.skill}
+            for f in written
+        ]
+        upsert(connection, files, rows, written_at=now_ms())
+    return trace.append(connection, project_id, lines)
 
 
 def ask(settings: Settings, where: Place, call_id: str, pending: Pending) -> str:

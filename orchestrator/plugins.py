@@ -180,25 +180,38 @@ def enabled(settings: Settings, owner_id: str) -> dict[str, Installed]:
     return {row.plugin_id: _installed(row) for row in _rows(settings, owner_id) if row.status == "enabled"}
 
 
+def skills(settings: Settings) -> list[Skill]:
+    """The skills of the owner's plugins, as they are described; none of them can be run here."""
+    return [
+        Skill(
+            name=one.name,
+            title=one.name,
+            description=one.description,
+            input=SchemaContract(closed_form(one.input_schema)),
+            output=SchemaContract(one.output_schema) if one.output_schema else None,
+            run=lambda _given, _context: None,
+            operations=operations(plugin.granted, one),
+            effect=effect(plugin.granted, one),
+            timeout_s=one.timeout_s,
+            open_world=any(capability.startswith("net:") for capability in plugin.granted),
+            plugin=plugin.id,
+            release=plugin.digest,
+        )
+        for plugin in enabled(settings, settings.owner).values()
+        for one in plugin.manifest.skills
+    ]
+
+
+def skill(settings: Settings, name: str) -> Skill | None:
+    """The owner's plugin skill of this dotted or wire name."""
+    if not any(mark in name for mark in (".", "__")):
+        return None
+    return next((one for one in skills(settings) if name in (one.name, one.wire_name)), None)
+
+
 def definitions(settings: Settings) -> list[dict[str, Json]]:
     """The skills of the owner's plugins as SkillDef, beside those of the catalogue."""
-    found = []
-    for plugin in enabled(settings, settings.owner).values():
-        for one in plugin.manifest.skills:
-            skill = Skill(
-                name=one.name,
-                title=one.name,
-                description=one.description,
-                input=SchemaContract(closed_form(one.input_schema)),
-                output=SchemaContract(one.output_schema) if one.output_schema else None,
-                run=lambda _given, _context: None,
-                operations=operations(plugin.granted, one),
-                effect=effect(plugin.granted, one),
-                timeout_s=one.timeout_s,
-                open_world=any(capability.startswith("net:") for capability in plugin.granted),
-            )
-            found.append(skill.definition(wired=settings.plugins.run))
-    return found
+    return [one.definition(wired=settings.plugins.run) for one in skills(settings)]
 
 
 def why_not(settings: Settings, owner_id: str, plugin_id: str) -> str:
@@ -371,5 +384,7 @@ __all__ = [
     "read",
     "remove",
     "review",
+    "skill",
+    "skills",
     "why_not",
 ]

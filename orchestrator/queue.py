@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RUN, ADVANCE = "officina.run", "officina.advance"
+RUN, ADVANCE, CALL = "officina.run", "officina.advance", "officina.call"
 QUEUE = "officina"
 #: Characters of a label in a message: enough to read, small enough for three copies in Redis.
 LABEL_CHARS = 80
@@ -127,6 +127,11 @@ def labels(wake: Wake) -> dict[str, str]:
 def advance(settings: Settings, project_id: str, title: str) -> bool:
     """Wakes a project: someone should send what its rows have ready."""
     return _publish(settings, ADVANCE, [((project_id,), {"project": title[:LABEL_CHARS]})]) == 1
+
+
+def call(settings: Settings, request_ids: Iterable[str]) -> int:
+    """Wakes calls that were asked for over HTTP; returns how many messages went out."""
+    return _publish(settings, CALL, [((one,), {}) for one in request_ids])
 
 
 def _publish(settings: Settings, name: str, messages: Sequence[tuple[tuple[str, ...], dict[str, str]]]) -> int:

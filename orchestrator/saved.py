@@ -15,8 +15,9 @@ from orchestrator.known import load_presets, registries
 from orchestrator.ports.studio import MAX_SAVED, comparable_name
 from orchestrator.producer import Submitted
 from orchestrator.settings import Settings
-from orchestrator.store import agents, generators
+from orchestrator.store import agents, generators, memories, pins
 from orchestrator.store.database import get_database
+from orchestrator.store.memories import Space
 from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import Fault, Refused, WrongUse
@@ -89,13 +90,34 @@ def change_agent(
         if "instructions" in changes or "systemPrompt" in changes:
             body["prompts"] = {name: one for name, one in body.get("prompts", {}).items() if name != "main"}
         body.pop("id", None)
-        made = _valid(settings, skills, body, row.key, person=person, told=changes)
+        made = _as_being(_valid(settings, skills, body, row.key, person=person, told=changes), row.being_id)
         if comparable_name(made.name) != comparable_name(row.name):
             _free(connection, settings, skills, made.name)
         agents.change(connection, row.id, made, name_key=comparable_name(made.name))
         return _agent(_mine(connection, settings, agent_id))
 
     return _twice(settings, write)
+
+
+def promote_agent(settings: Settings, agent_id: str, *, version: str | None) -> dict[str, Json]:
+    """Makes a being of an agent: from now on it remembers across projects, what it has noted for itself included.
+
+    One that is a being already stays as it is.
+
+    Raises:
+        Refused: `unknown_agent`, `version_conflict`.
+    """
+
+    def write(connection: Connection) -> dict[str, Json]:
+        row = _mine(connection, settings, agent_id)
+        _same(row, version)
+        if row.being_id is None:
+            agents.promote(connection, row.id, _as_being(AgentDefinition.model_validate(row.body), row.key))
+            memories.move(connection, Space(settings.owner, f"agent:{row.key}"), f"being:{row.key}", being_id=row.key)
+            pins.move(connection, settings.owner, f"agent:{row.key}", f"being:{row.key}")
+        return _agent(_mine(connection, settings, agent_id))
+
+    return get_database(settings).write(write)
 
 
 def remove_agent(settings: Settings, agent_id: str, *, version: str | None) -> None:
@@ -244,6 +266,12 @@ def _valid(
     return made
 
 
+def _as_being(agent: AgentDefinition, being_id: str | None) -> AgentDefinition:
+    if being_id is None:
+        return agent
+    return AgentDefinition.model_validate(agent.to_json() | {"beingId": being_id})
+
+
 def _free(connection: Connection, settings: Settings, skills: SkillRegistry, name: str) -> None:
     wanted = comparable_name(name)
     known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
@@ -277,7 +305,8 @@ def _twice(settings: Settings, work: Callable[[Connection], dict[str, Json]]) ->
 
 def _agent(row: Row[Any]) -> dict[str, Json]:
     times = {"createdAt": row.created_at, "updatedAt": row.updated_at}
-    return {**row.body, "id": row.key, "name": row.name, "digest": row.definition_digest, **times}
+    about = {"id": row.key, "name": row.name, "beingId": row.being_id, "digest": row.definition_digest}
+    return {**row.body, **about, **times}
 
 
 def _generator(row: Row[Any]) -> dict[str, Json]:

@@ -131,6 +131,8 @@ class Api(Section):
     """Seconds of silence after which a stream says that it lives."""
     streams: int = Field(2_000, ge=1)
     """Streams one process carries at once."""
+    calls: int = Field(100, ge=1)
+    """Calls of skills one owner may have waiting for a worker at once."""
     slow_s: float = Field(60, gt=0)
     """Seconds a client may leave a stream unread before it is let go."""
     grace_s: float = Field(5, gt=0)

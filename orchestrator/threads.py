@@ -46,10 +46,19 @@ def find_agent(settings: Settings, name: str) -> Voice:
         WrongUse: the file is none, or has faults, each named.
         Refused: `unknown_agent`: none or several are meant.
     """
-    known = registries(settings, stand_in=settings.stand_in or not settings.has_model)
     path = Path(name)
     if path.suffix in (".yaml", ".yml", ".json") or path.is_file():
-        return Voice(_read(path, known), "own")
+        return Voice(_read(path, registries(settings, stand_in=settings.stand_in or not settings.has_model)), "own")
+    return known_agent(settings, name)
+
+
+def known_agent(settings: Settings, name: str) -> Voice:
+    """The saved agent or the preset a name means.
+
+    Raises:
+        Refused: `unknown_agent`: none or several are meant.
+    """
+    known = registries(settings, stand_in=settings.stand_in or not settings.has_model)
     saved, presets = saved_agents(settings), load_presets(settings, known)
     cards = [AgentCard(agent.id, agent.name) for agent in saved.values()]
     cards += [card for card in presets.cards if card.id not in saved]
@@ -185,6 +194,17 @@ def set_mode(settings: Settings, thread_id: str, mode: str | None) -> None:
         Refused: `unknown_thread`.
     """
     get_database(settings).write(lambda c: threads.set_mode(c, thread_id, mode))
+
+
+def set_speaker(settings: Settings, thread_id: str, name: str) -> None:
+    """Who speaks in a thread from here on: an agent the owner saved, or a preset.
+
+    Raises:
+        Refused: `unknown_thread`, `unknown_agent`, `thread_busy`.
+    """
+    voice = known_agent(settings, name)
+    preset = voice.known_as == "preset"
+    get_database(settings).write(lambda c: threads.set_speaker(c, thread_id, voice.agent, preset=preset))
 
 
 def refresh_agent(settings: Settings, thread_id: str, voice: Voice) -> None:

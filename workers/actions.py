@@ -49,7 +49,7 @@ def perform(runtime: Runtime, project_id: str) -> int:
     return count
 
 
-class _Cancelled:
+class Cancelled:
     """Whether the project was cancelled meanwhile; asked as often as a tool likes, read twice a second at most."""
 
     def __init__(self, runtime: Runtime, project_id: str) -> None:
@@ -112,7 +112,7 @@ def _of_run(runtime: Runtime, row: Any, emit: Emit) -> Act:
         roster=Roster(services, record, agent.id),
         specs=tools.specs,
         rehearsal=record.rehearsal,
-        cancelled=_Cancelled(runtime, row.project_id),
+        cancelled=Cancelled(runtime, row.project_id),
         emit=emit,
         **services.ports(record),
     )
@@ -134,7 +134,7 @@ def _of_project(runtime: Runtime, row: Any, emit: Emit) -> Act:
         caller=Caller("run", row.owner_id, row.project_id, call_id=row.call_id),
         policy=Policy(agent=TEAM_PERMISSIONS, run={}),
         rehearsal=where.rehearsal,
-        cancelled=_Cancelled(runtime, row.project_id),
+        cancelled=Cancelled(runtime, row.project_id),
         emit=emit,
         **calling.ports(settings, skills, name, settings.workspaces / where.workspace),
     )

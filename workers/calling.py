@@ -1,5 +1,6 @@
 """Calls of skills outside of a run: by a person or a program, on their own or for a project (spec: skills 3.1)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,44 +36,133 @@ class _Heard:
         if kind == "file.written":
             self.files.append(FileRecord(data["path"], data["bytes"], data["sha256"], data.get("skill")))
 
+    def frame(self, call_id: str, checked: Checked | None, result: SkillResult) -> None:
+        """Puts the call's own two lines around what was said in it; none where nothing happened at all."""
+        from registry.jsontext import compact
 
-def call(
-    settings: Settings,
-    skills: SkillRegistry,
-    name: str,
-    arguments: Json,
-    *,
-    as_agent: bool = False,
-    workspace: Path | None = None,
-    project: "Place | None" = None,
-) -> SkillResult:
-    """Calls a skill once.
+        if checked is None:  # no such skill, or an input that is none
+            return
+        about: dict[str, Json] = {"toolCallId": call_id, "name": checked.skill.name}
+        begun = {"input": checked.canonical, "operations": checked.operations}
+        effect = {"effect": checked.skill.effect_of(checked.input)}
+        ended: dict[str, Json] = {
+            "outcome": "ok" if result.ok else "deferred" if result.signal_id else "error",
+            "isError": not result.ok,
+            "output": result.output if result.ok else result.error,
+            "durationMs": result.duration_ms,
+        }
+        if result.code:
+            ended["code"] = result.code
+        text = compact(ended["output"])
+        if len(text.encode("utf-8", "replace")) > _SHOWN:
+            ended |= {"output": text[: _SHOWN // 4], "clipped": True}
+        first, last = Event("tool.call", about | begun | effect), Event("tool.result", about | ended)
+        self.lines = [first, *self.lines, last]
+
+
+@dataclass
+class Made:
+    """A call that was made, and what the trace of its project should hear of it."""
+
+    result: SkillResult
+    lines: list[Event]
+    files: list[FileRecord]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a skill.
 
     Args:
+        name: of a skill of the catalogue, or of a plugin of the settings' owner.
+        id: of the call; a skill that writes a row writes it once for each.
         as_agent: with a team agent's permissions and nobody's yes; for a project, what needs one is asked on the desk.
+        approved: digest of the one call a person said yes to; None: they make this one themselves.
         workspace: the folder the call works in; else the project's, or the owner's scratch folder.
         project: whose trace hears of the call.
     """
-    call_id, heard = new_id(), _Heard()
+
+    name: str
+    arguments: Json
+    id: str = field(default_factory=new_id)
+    as_agent: bool = False
+    approved: str | None = None
+    workspace: Path | None = None
+    project: "Place | None" = None
+
+
+def call(settings: Settings, skills: SkillRegistry, wanted: Call) -> SkillResult:
+    """Makes a call, and records it with its project."""
+    from orchestrator import outside
+
+    made = make(settings, skills, wanted)
+    if wanted.project is not None and made.lines:
+        outside.record(settings, wanted.project, made.lines, made.files)
+    return made.result
+
+
+def make(
+    settings: Settings,
+    skills: SkillRegistry,
+    wanted: Call,
+    *,
+    begin: Callable[[Checked], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Made:
+    """Makes a call; what needs a yes is on the desk when this returns, and what is to be recorded is returned.
+
+    Args:
+        begin: told right before the call runs.
+        cancelled: whether the call should stop.
+    """
+    heard, project = _Heard(), wanted.project
+    try:
+        known = with_plugin(settings, skills, wanted.name)
+    except SkillError as error:
+        return Made(SkillResult(False, None, error.message, error.code), [], [])
     context = SkillContext(
         caller=Caller(
-            kind="run" if as_agent else "person",
+            kind="run" if wanted.as_agent else "person",
             owner_id=settings.owner,
             project_id=project.id if project else None,
-            call_id=call_id,
+            call_id=wanted.id,
         ),
-        policy=Policy(agent=TEAM_PERMISSIONS, run={}) if as_agent else None,
+        policy=Policy(agent=TEAM_PERMISSIONS, run={}) if wanted.as_agent else None,
         rehearsal=project.rehearsal if project else False,
         emit=heard.emit,
-        **ports(settings, skills, name, workspace or _folder(settings, project)),
+        begin=begin,
+        cancelled=cancelled,
+        **ports(settings, known, wanted.name, wanted.workspace or _folder(settings, project)),
     )
-    authority = None if as_agent else Authority(digest=None)
-    result = skills.invoke(name, arguments, context, authority)
+    authority = None if wanted.as_agent else Authority(wanted.approved)
+    result = known.invoke(wanted.name, wanted.arguments, context, authority)
     if project is not None:
         if result.pending is not None:
-            _ask(settings, project, call_id, result)
-        _tell(settings, project, call_id, _checked(skills, name, arguments, context), result, heard)
-    return result
+            _ask(settings, project, wanted.id, result)
+        heard.frame(wanted.id, _checked(known, wanted.name, wanted.arguments, context), result)
+    return Made(result, heard.lines, heard.files)
+
+
+def with_plugin(settings: Settings, skills: SkillRegistry, name: str) -> SkillRegistry:
+    """The catalogue, and the tools of the owner's plugin that a name belongs to.
+
+    Raises:
+        SkillError: `not_allowed`: there is such a plugin, and it cannot run.
+    """
+    from orchestrator import plugins
+
+    found = None if name in skills else plugins.skill(settings, name)
+    if found is None or found.plugin is None:
+        return skills
+    from workers.plugins.tools import PluginTools
+    from workers.sandbox.process import find_sandbox
+
+    why: list[str] = []
+    tools = PluginTools(settings, skills, find_sandbox)
+    there = tools.skills(settings.owner, [found.plugin], lambda _plugin, _tool, reason: why.append(reason))
+    if why:
+        raise SkillError("not_allowed", f"the plugin {found.plugin} cannot be used: {why[0]}")
+    return SkillRegistry([*skills, *there])
 
 
 def ports(settings: Settings, skills: SkillRegistry, name: str, folder: Path) -> dict[str, Any]:
@@ -147,30 +237,3 @@ def _checked(skills: SkillRegistry, name: str, arguments: Json, context: SkillCo
         return skills.check(name, arguments, context)
     except SkillError:
         return None
-
-
-def _tell(
-    settings: Settings, project: "Place", call_id: str, checked: Checked | None, result: SkillResult, heard: _Heard
-) -> None:
-    """The call's two lines in the trace, with what it wrote between them."""
-    from orchestrator import outside
-    from registry.jsontext import compact
-
-    if checked is None:
-        return  # no such skill, or an input that is none: nothing happened
-    about: dict[str, Json] = {"toolCallId": call_id, "name": checked.skill.name}
-    begun = {"input": checked.canonical, "operations": checked.operations}
-    effect = {"effect": checked.skill.effect_of(checked.input)}
-    ended: dict[str, Json] = {
-        "outcome": "ok" if result.ok else "deferred" if result.signal_id else "error",
-        "isError": not result.ok,
-        "output": result.output if result.ok else result.error,
-        "durationMs": result.duration_ms,
-    }
-    if result.code:
-        ended["code"] = result.code
-    text = compact(ended["output"])
-    if len(text.encode("utf-8", "replace")) > _SHOWN:
-        ended |= {"output": text[: _SHOWN // 4], "clipped": True}
-    first = Event("tool.call", about | begun | effect)
-    outside.record(settings, project, [first, *heard.lines, Event("tool.result", about | ended)], heard.files)

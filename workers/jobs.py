@@ -14,7 +14,7 @@ from celery.exceptions import Ignore
 from orchestrator import crashpoints, queue
 from orchestrator.records import Wake
 from orchestrator.store import wakes
-from workers import actions
+from workers import actions, requests
 from workers.logs import bound
 from workers.runtime import runtime
 
@@ -46,6 +46,17 @@ def advance(project_id: str, **labels: Any) -> int:
         except Exception:  # of no project, or with the database gone: the rows stand, and the clock looks again
             log.exception("project %s was not advanced", project_id)
             return 0
+
+
+@shared_task(name=queue.CALL, ignore_result=True)
+def call(request_id: str, **labels: Any) -> str:
+    """Makes a call that was asked for over HTTP."""
+    with bound(request_id=request_id, **labels):
+        try:
+            return requests.perform(runtime(), request_id)
+        except Exception as error:  # the row stands, and the clock looks again
+            log.exception("the call %s was not made", request_id)
+            return f"not made: {type(error).__name__}"
 
 
 def _fan_out(job: Task[..., str], run_id: str, labels: dict[str, Any], children: tuple[Wake, ...]) -> None:

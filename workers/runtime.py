@@ -24,7 +24,7 @@ from orchestrator.ports.documents import StoredDocuments
 from orchestrator.ports.signals import DeskSignals
 from orchestrator.records import RunRecord
 from orchestrator.settings import Settings, get_settings
-from orchestrator.store import actions, agents, repairs, runs, tasks, wakes, workers
+from orchestrator.store import actions, agents, repairs, requests, runs, tasks, wakes, workers
 from orchestrator.store.database import Database, get_database
 from orchestrator.store_journal import StoreJournal
 from registry.agents import AgentDefinition
@@ -75,11 +75,11 @@ class Runtime:
         self.worker_id = new_id()
         self.database = get_database(settings)
         self.services = services(settings)
-        self._lease_ms = round(settings.limits.lease_s * 1000)
+        self.lease_ms = round(settings.limits.lease_s * 1000)
         self._held: dict[str, Held] = {}
         #: Runs that went on elsewhere while a thread here is still in a call of theirs.
         self._stuck: set[Held] = set()
-        #: Signals whose action is under way here, outside of a run.
+        #: Signals and requests whose call is under way here, outside of a run.
         self._acting: set[str] = set()
         #: Called when this process should make room for a fresh one, with the reason.
         self.retire: Callable[[str], None] = lambda reason: None
@@ -134,15 +134,15 @@ class Runtime:
         return calm
 
     @contextmanager
-    def acting(self, signal_id: str) -> Iterator[None]:
-        """Around an action outside of a run: it is kept from being given up, and an orderly leave waits for it."""
+    def acting(self, row_id: str) -> Iterator[None]:
+        """Around a call outside of a run: it is kept from being given up, and an orderly leave waits for it."""
         with self._lock:
-            self._acting.add(signal_id)
+            self._acting.add(row_id)
         try:
             yield
         finally:
             with self._idle:
-                self._acting.discard(signal_id)
+                self._acting.discard(row_id)
                 self._idle.notify_all()
 
     @property
@@ -198,7 +198,7 @@ class Runtime:
             held, acting = dict(self._held), set(self._acting)
         lost: set[str] = set()
         if held and renew:
-            lost = self.database.write(lambda c: runs.renew(c, self.worker_id, held, self._lease_ms))
+            lost = self.database.write(lambda c: runs.renew(c, self.worker_id, held, self.lease_ms))
         elif held:
             with self.database.read() as connection:
                 lost = runs.not_owned(connection, self.worker_id, held)
@@ -209,6 +209,7 @@ class Runtime:
             self.database.write(lambda c: workers.beat(c, self.worker_id, len(held)))
             if acting:
                 self.database.write(lambda c: actions.renew(c, acting))
+                self.database.write(lambda c: requests.renew(c, acting, self.lease_ms))
         for run_id in lost:
             held[run_id].stopped.set()
 

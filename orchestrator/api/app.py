@@ -12,8 +12,10 @@ from orchestrator.api import replies
 from orchestrator.api.desk.mount import mount
 from orchestrator.api.feed import Feed
 from orchestrator.api.gate import Gate
+from orchestrator.api.overhearing import Overhearing
 from orchestrator.api.replies import problems
 from orchestrator.api.routes import routers
+from orchestrator.api.waiting import Waiting
 from orchestrator.settings import Settings
 
 _ABOUT = """Projects, tasks, signals and everything else of a studio, over HTTP.
@@ -49,14 +51,18 @@ def create_app(settings: Settings) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     feed = app.state.feed = Feed(app.state.settings)
-    listening = asyncio.create_task(feed.run())
+    waiting = app.state.waiting = Waiting(app.state.settings)
+    overhearing = app.state.overhearing = Overhearing(app.state.settings)
+    listening = [asyncio.create_task(feed.run()), asyncio.create_task(overhearing.run())]
     try:
         yield
     finally:
         feed.close()
-        listening.cancel()
+        waiting.close()
+        for task in listening:
+            task.cancel()
         with suppress(asyncio.CancelledError):
-            await listening
+            await asyncio.gather(*listening)
 
 
 def _without_422(app: FastAPI) -> None:

@@ -21,8 +21,8 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 #: What a probe inside a cluster asks for, under whatever name.
 _PROBES: Final = frozenset({"/health", "/health/ready"})
-#: Submitting brings files along.
-_LARGE: Final = frozenset({("POST", "/api/studio/projects")})
+#: What brings files along.
+_LARGE: Final = frozenset({("POST", "/api/studio/projects"), ("POST", "/api/studio/knowledge")})
 _HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",

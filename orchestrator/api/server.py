@@ -38,6 +38,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.state.feed.close()
+        self._app.state.waiting.close()
         await super().shutdown(sockets)
 
 

@@ -4,11 +4,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 
-from fastapi.sse import KEEPALIVE_COMMENT
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
 from orchestrator.api.feed import Feed
+from orchestrator.api.overhearing import EVENT, Overhearing
 from orchestrator.sections import Api
 
 log = logging.getLogger(__name__)
@@ -22,10 +23,15 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, feed: Feed, trace_id: str, after: int, api: Api) -> None:
+    def __init__(self, feed: Feed, trace_id: str, after: int, api: Api, overhearing: Overhearing | None = None) -> None:
+        """
+        Args:
+            overhearing: what agents say while they say it comes between the lines, without a number.
+        """
         self._slow_s = api.slow_s
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        super().__init__(_text(feed, trace_id, after), headers=headers)
+        text = _text(feed, trace_id, after)
+        super().__init__(text if overhearing is None else _with_pieces(text, overhearing, trace_id), headers=headers)
 
     async def stream_response(self, send: Send) -> None:
         """Sends what comes, each piece within the time a client may take."""
@@ -39,6 +45,28 @@ class EventStream(StreamingResponse):
             log.info("a stream was left unread for %g s and is let go", self._slow_s)
             return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _with_pieces(text: AsyncIterator[bytes], overhearing: Overhearing, trace_id: str) -> AsyncIterator[bytes]:
+    """The text of a stream with what is overheard between it; it ends where the text does."""
+    with overhearing.of(trace_id) as pieces:
+        line, piece = asyncio.ensure_future(anext(text)), asyncio.ensure_future(pieces.take())
+        try:
+            while True:
+                await asyncio.wait({line, piece}, return_when=asyncio.FIRST_COMPLETED)
+                if piece.done():
+                    yield b"".join(format_sse_event(data_str=one, event=EVENT) for one in piece.result())
+                    piece = asyncio.ensure_future(pieces.take())
+                if line.done():
+                    try:
+                        yield line.result()
+                    except StopAsyncIteration:
+                        return
+                    line = asyncio.ensure_future(anext(text))
+        finally:
+            line.cancel()
+            piece.cancel()
+            await asyncio.gather(line, piece, return_exceptions=True)
 
 
 async def _text(feed: Feed, trace_id: str, after: int) -> AsyncIterator[bytes]:

@@ -186,6 +186,13 @@ def change(connection: Connection, row_id: str, agent: AgentDefinition, *, name_
     connection.execute(update(agents).where(agents.c.id == row_id).values(updated_at=now_ms(), **values))
 
 
+def promote(connection: Connection, row_id: str, being: AgentDefinition) -> None:
+    """Makes a being of a saved agent, under the id that its definition says."""
+    definitions_moves.keep(connection, {being.definition_digest: being.to_json()})
+    values = {"being_id": being.being_id, "definition_digest": being.definition_digest}
+    connection.execute(update(agents).where(agents.c.id == row_id).values(updated_at=now_ms(), **values))
+
+
 def remove(connection: Connection, row_id: str) -> None:
     connection.execute(delete(agents).where(agents.c.id == row_id))
 

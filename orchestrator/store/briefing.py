@@ -20,6 +20,8 @@ OUTPUT_CHARS, ALL_CHARS = 6_000, 24_000
 FILES, ERROR_CHARS = 40, 500
 #: Tasks of a plan up to which each run is told of the others.
 OTHERS = 40
+#: Characters of a plan that a person wants another for.
+PLAN_CHARS = 12_000
 
 
 def brief(connection: Connection, project: Row[Any], task: Row[Any]) -> dict[str, Json]:
@@ -44,10 +46,20 @@ def plan(project: Row[Any]) -> dict[str, Json]:
     whole = project.brief if project.brief.startswith(project.title) else f"{project.title}\n\n{project.brief}"
     given = {"title": project.title, "brief": project.brief}
     return {
-        "text": f"Make a plan for this brief.\n\n{tagged('brief', whole)}",
+        "text": f"Make a plan for this brief.\n\n{tagged('brief', whole)}{_before(project)}",
         "data": given,
         "dependencies": {},
     }
+
+
+def _before(project: Row[Any]) -> str:
+    """What a person wants another plan for."""
+    if project.plan_before is None:
+        return ""
+    tasks = compact(project.plan_before["plan"].get("tasks") or [])[:PLAN_CHARS]
+    said = project.plan_before["note"]
+    words = f"\n\nA person looked at this plan and wants another one.\n\n{tagged('plan', tasks)}"
+    return f"{words}\n\nWhat they said of it:\n\n{tagged('note', said)}" if said else words
 
 
 def _files(connection: Connection, task_ids: list[str]) -> dict[str, list[dict[str, Json]]]:

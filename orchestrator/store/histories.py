@@ -7,7 +7,7 @@ a run that begins with an empty history, or with that of the last few, is a numb
 
 from typing import Any, cast
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, func, literal, select, tuple_
 
 from orchestrator.records import MessageRecord
 from orchestrator.store.tables import messages, runs
@@ -37,6 +37,25 @@ def before(connection: Connection, run_id: str) -> list[MessageRecord]:
     )
     found = [] if mine.history_from == mine.number else cast("list[Row[Any]]", connection.execute(query).all())
     return [MessageRecord(row.number, row.history, _fitted(connection, mine, row)) for row in found]
+
+
+def page(
+    connection: Connection, thread_id: str, limit: int, after: tuple[int, int] | None, *, latest: bool = False
+) -> list[Row[Any]]:
+    """What was said in a thread, oldest first: those that follow a run and a message of it, or the last ones."""
+    place = (thread_runs.c.number, messages.c.number)
+    query = (
+        select(*(messages.c.number, messages.c.run_id, messages.c.body), thread_runs.c.number.label("run_number"))
+        .join(thread_runs, thread_runs.c.run_id == messages.c.run_id)
+        .where(thread_runs.c.thread_id == thread_id)
+        .limit(limit)
+    )
+    if latest:
+        found = connection.execute(query.order_by(*(column.desc() for column in place))).all()
+        return list[Any](found)[::-1]
+    if after is not None:
+        query = query.where(tuple_(*place) > tuple_(literal(after[0]), literal(after[1])))
+    return list[Any](connection.execute(query.order_by(*place)).all())
 
 
 def left_by(connection: Connection, run_id: str) -> str | None:

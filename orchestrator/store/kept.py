@@ -9,6 +9,7 @@ from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Ta
 from orchestrator.store import columns
 from orchestrator.store.hooked import deliveries, webhooks
 from orchestrator.store.notebook_tables import agenda_items, agendas, passages, pins, recalled_runs, sources
+from orchestrator.store.requests import requests
 from orchestrator.store.tables import metadata
 from orchestrator.store.thread_tables import thread_runs, threads, triggers
 
@@ -208,6 +209,7 @@ __all__ = [
     "pins",
     "plugins",
     "recalled_runs",
+    "requests",
     "schedules",
     "sessions",
     "sources",

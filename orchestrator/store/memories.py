@@ -43,6 +43,13 @@ class Size:
     words: int
 
 
+def move(connection: Connection, space: Space, to: str, *, being_id: str) -> None:
+    """Gives the memories of a space to a being's, which has none yet."""
+    words = update(memory_words).where(memory_words.c.space == space.digest)
+    connection.execute(words.values(space=Space(space.owner_id, to).digest))
+    connection.execute(update(memories).where(space.condition).values(namespace=to, being_id=being_id))
+
+
 def of_call(connection: Connection, call_key: str | None) -> str | None:
     """The memory this very call made before."""
     if call_key is None:

@@ -34,6 +34,11 @@ def remove(connection: Connection, owner_id: str, namespace: str, key: str) -> N
     connection.execute(delete(pins).where(_mine(owner_id, namespace), pins.c.key == key))
 
 
+def move(connection: Connection, owner_id: str, namespace: str, to: str) -> None:
+    """Gives what is pinned in a namespace to another, which has nothing yet."""
+    connection.execute(update(pins).where(_mine(owner_id, namespace)).values(namespace=to))
+
+
 def any_untrusted(connection: Connection, owner_id: str, namespace: str) -> bool:
     """Whether text from outside may be in one of them."""
     query = select(pins.c.id).where(_mine(owner_id, namespace), pins.c.untrusted).limit(1)

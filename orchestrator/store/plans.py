@@ -13,6 +13,7 @@ from orchestrator.store import agents as agents_moves
 from orchestrator.store import definitions, events, runs
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import agents, dependencies, projects, tasks, teams
+from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.errors import Refused
 from registry.jsontext import digest
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Tasks the event of a plan names; a larger plan is read from its rows.
 TOLD = 200
+#: Characters of a reason in a list.
+REASON = 500
 
 
 def write(
@@ -60,13 +63,18 @@ def planned(connection: Connection, project: Row[Any], ending: Ending) -> list[E
         plan = planner.read_plan(ending.output, project.brief, project.skills)
     elif error.get("code") == "output_invalid":  # it was told what is wrong, and did no better
         plan = planner.fallback(project.brief, str(error.get("message")))
+    elif project.plan_before is not None:  # what a person had looked at before is there again
+        reason = f"there is no other plan: {error.get('code')}: {error.get('message')}"
+        return hold(connection, project.id, project.plan_before["plan"], reason[:REASON])
     else:
         reason = f"planning failed: {error.get('code')}: {error.get('message')}"
         values = {"status": "failed", "reason": reason, "ended_at": now_ms()}
         connection.execute(update(projects).where(projects.c.id == project.id).values(values))
         return [Event("project.status", {"status": "failed", "from": project.status, "reason": reason})]
     if project.held:
-        return hold(connection, project.id, plan.to_json())
+        # Agents of its file stay the project's, whoever plans.
+        own = {name: one for name, one in ((project.plan_before or {}).get("plan") or {}).items() if name == "agents"}
+        return hold(connection, project.id, plan.to_json() | own)
     from orchestrator import planning
 
     rows = planning.rows_of(
@@ -87,10 +95,11 @@ def reusable(connection: Connection, project: Row[Any] | Mapping[str, Any]) -> l
     return agents_moves.for_teams(connection, about["owner_id"]) if about.get("reuses") else []
 
 
-def hold(connection: Connection, project_id: str, plan: dict[str, Json]) -> list[Event]:
+def hold(connection: Connection, project_id: str, plan: dict[str, Json], why: str | None = None) -> list[Event]:
     """Keeps a plan until a person starts it; returns the line for the trace."""
     count = len(plan["tasks"])
     reason = f"the plan of {count} {'task' if count == 1 else 'tasks'} waits for its start"
+    reason = reason if why is None else f"{why}; {reason}"
     connection.execute(update(projects).where(projects.c.id == project_id).values(plan=plan, reason=reason))
     return [Event("project.status", {"status": "planning", "from": "planning", "reason": reason})]
 
@@ -105,6 +114,27 @@ def change(connection: Connection, project_id: str, version: str, plan: dict[str
     lines = hold(connection, project.id, plan)
     lines[0].data["reason"] = f"the plan was changed by {by}"
     events.append(connection, project.id, lines)
+
+
+def again(
+    connection: Connection, project_id: str, version: str | None, planner: AgentDefinition, note: str, by: str
+) -> None:
+    """Has the planner make another plan in the place of one that waits.
+
+    Raises:
+        Refused: as `change`.
+    """
+    project = ready(connection, project_id, version)
+    if not project.brief:
+        raise Refused(f"project {project_id} has no brief to plan from: change its plan instead", code="no_brief")
+    definitions.keep(connection, {planner.definition_digest: planner.to_json()})
+    asked = {"plan": None, "plan_before": {"plan": project.plan, "note": note}, "held": True}
+    reason = f"{by} asked for another plan" + (f": {note}" if note else "")
+    values = asked | {"reason": reason[:REASON]}
+    connection.execute(update(projects).where(projects.c.id == project_id).values(values))
+    runs.make_planner(connection, project, planner.name, planner.id, planner.definition_digest)
+    data: dict[str, Json] = {"status": "planning", "from": "planning", "reason": reason[:REASON]}
+    events.append(connection, project_id, [Event("project.status", data)])
 
 
 def start(connection: Connection, project_id: str, version: str, rows: "PlanRows", plan: dict[str, Json]) -> None:

@@ -73,6 +73,11 @@ def listed(connection: Connection, owner_id: str, namespace: str | None = None) 
     return list(connection.execute(query if namespace is None else query.where(sources.c.namespace == namespace)))
 
 
+def get(connection: Connection, owner_id: str, source_id: str) -> Row[Any] | None:
+    mine = (sources.c.owner_id == owner_id) & (sources.c.id == source_id)
+    return connection.execute(select(sources).where(mine)).one_or_none()
+
+
 def find(connection: Connection, owner_id: str, namespaces: Sequence[str], source_id: str) -> Row[Any] | None:
     mine = (sources.c.owner_id == owner_id, sources.c.namespace.in_(sorted(namespaces)), sources.c.id == source_id)
     return connection.execute(select(sources).where(*mine)).one_or_none()

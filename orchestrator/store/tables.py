@@ -39,6 +39,8 @@ projects = Table(
     #: {goal?, summary?, tasks, note?, agents?}.
     columns.flag("held"),
     Column("plan", columns.JsonText),
+    #: A plan a person looked at and wants another for, and what they said of it: {plan, note}.
+    Column("plan_before", columns.JsonText),
     #: The stand-in's script, when the project has one.
     Column("script", columns.JsonText),
     #: A dress rehearsal: the stand-in plays the model and no world call is carried out.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, delete, exists, func, insert, select, union, update
+from sqlalchemy import Connection, Row, delete, exists, func, insert, literal, select, tuple_, union, update
 
 from orchestrator.records import Event
 from orchestrator.store import agents as agents_moves
@@ -28,6 +28,7 @@ ThreadKind = Literal["chat", "schedule", "webhook"]
 RUN_KINDS = frozenset({"thread", "compact"})
 #: `projects.kind` of a conversation.
 KIND = "thread"
+BUSY = "thread_busy"
 
 
 @dataclass(frozen=True)
@@ -165,14 +166,34 @@ def set_mode(connection: Connection, thread_id: str, mode: str | None) -> None:
     connection.execute(update(projects).where(projects.c.id == thread_id).values(mode=mode))
 
 
-def listed(connection: Connection, owner_id: str, limit: int = 200) -> list[Row[Any]]:
-    """The threads of an owner, what was active last first: with whoever speaks now, and how a run under way stands."""
-    query = (
-        _shown()
-        .where(projects.c.owner_id == owner_id, projects.c.status == "running")
-        .order_by(threads.c.active_at.desc(), threads.c.id.desc())
-        .limit(limit)
-    )
+def set_speaker(connection: Connection, thread_id: str, agent: AgentDefinition, *, preset: bool) -> None:
+    """Gives a free thread another agent to speak with; what was said stays.
+
+    Raises:
+        Refused: `unknown_thread`, `thread_busy`.
+    """
+    _, thread = lock(connection, thread_id)
+    if thread.run_id is not None:
+        raise Refused(f"the thread is at work on run {thread.run_id}; its speaker changes when it has ended", code=BUSY)
+    definitions.keep(connection, {agent.definition_digest: agent.to_json()})
+    kept = agent.definition_digest if preset else None
+    about = {"agent_id": agent.id, "agent_name": agent.name, "definition_digest": kept}
+    connection.execute(update(threads).where(threads.c.id == thread_id).values(about))
+
+
+def listed(
+    connection: Connection, owner_id: str, limit: int = 200, after: tuple[int, str] | None = None
+) -> list[Row[Any]]:
+    """The threads of an owner, what was active last first: with whoever speaks now, and how a run under way stands.
+
+    Args:
+        after: when the last one of the page before was active, and its id.
+    """
+    query = _shown().where(projects.c.owner_id == owner_id, projects.c.status == "running")
+    if after is not None:
+        place = tuple_(literal(after[0]), literal(after[1]))
+        query = query.where(tuple_(threads.c.active_at, threads.c.id) < place)
+    query = query.order_by(threads.c.active_at.desc(), threads.c.id.desc()).limit(limit)
     return list(connection.execute(query).all())
 
 

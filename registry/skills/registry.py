@@ -136,7 +136,7 @@ class SkillRegistry:
 
     def _invoke(self, name: str, arguments: Json, context: SkillContext, authority: Authority | None) -> SkillResult:
         call = self.check(name, arguments, context)
-        if refusal := _gate(call, context, authority):
+        if refusal := gate(call, context, authority):
             return refusal
         if context.rehearsal and "world" in call.operations:
             return SkillResult(True, {"rehearsed": True, "note": "a rehearsal: this call was not carried out"})
@@ -155,6 +155,15 @@ class SkillRegistry:
             _weigh(call.skill, reviewed.output)
         return reviewed
 
+    def refusal(
+        self, name: str, arguments: Json, context: SkillContext, authority: Authority | None = None
+    ) -> SkillResult | None:
+        """Steps 1 to 5 of a call that somebody else is to make: what it would be refused with; None: it may be made."""
+        try:
+            return gate(self.check(name, arguments, context), context, authority)
+        except SkillError as error:
+            return _failed(error)
+
     def _names(self, context: SkillContext) -> list[str]:
         return sorted(context.allowed if context.allowed is not None else self._by_name)
 
@@ -168,15 +177,19 @@ def _caught(name: str, work: Callable[[], SkillResult]) -> SkillResult:
         words = "a person has to answer first"
         result = SkillResult(False, None, words, "approval_required", question=asking.question)
     except SkillError as error:
-        details = [Detail(masking.mask_text(d.path), masking.mask_text(d.message)) for d in error.details]
-        words = masking.mask_text(error.message)
-        result = SkillResult(False, None, words, error.code, error.retryable, details=details)
+        result = _failed(error)
     except Exception:
         trace = secrets.token_hex(4)
         log.exception("skill %s failed (%s)", name[:80], trace)
         result = SkillResult(False, None, f"the tool failed on our side; the log has it under {trace}", "tool_failed")
     result.duration_ms = round((time.monotonic() - started) * 1000)
     return result
+
+
+def _failed(error: SkillError) -> SkillResult:
+    details = [Detail(masking.mask_text(d.path), masking.mask_text(d.message)) for d in error.details]
+    words = masking.mask_text(error.message)
+    return SkillResult(False, None, words, error.code, error.retryable, details=details)
 
 
 def _run(call: Checked, context: SkillContext) -> SkillResult:
@@ -231,8 +244,12 @@ def _judge(arguments: Json) -> None:
         raise SkillError("invalid_input", f"the input has {size} bytes, more than {MAX_INPUT_BYTES}")
 
 
-def _gate(call: Checked, context: SkillContext, authority: Authority | None) -> SkillResult | None:
-    """Steps 4 and 5. A person's own call has no policy: their act answers every ask."""
+def gate(call: Checked, context: SkillContext, authority: Authority | None) -> SkillResult | None:
+    """Steps 4 and 5. A person's own call has no policy: their act answers every ask.
+
+    Raises:
+        SkillError: `denied`.
+    """
     if authority is not None and authority.digest not in (None, call.digest):
         raise SkillError("denied", "denied: the approval was given for another input than this one")
     if authority is not None and authority.release not in (None, call.skill.release):

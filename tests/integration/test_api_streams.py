@@ -12,6 +12,8 @@ import pytest
 
 from orchestrator import events as live
 from orchestrator.client import Client
+from orchestrator.deltas import Delta
+from orchestrator.live import Live
 from orchestrator.records import Event
 from orchestrator.settings import Settings
 from orchestrator.store import events, projects
@@ -118,6 +120,37 @@ def test_clients_of_a_killed_api_end_with_every_event_once(
     for thread in threads:
         thread.join(60)
     assert {tuple(mine) for mine in told} == {tuple(range(1, last + 1))}
+
+
+def test_who_asks_hears_what_is_said_between_the_lines_and_the_lines_stay_as_they_are(
+    live_settings: Settings, api: ApiProcess, tmp_path: Path
+) -> None:
+    project_id, key = a_project(live_settings, tmp_path), key_of(live_settings)
+    speaker, words = Live(live_settings), ["Once ", "upon ", "a time"]
+    heard, lines, plain = list[Delta](), list[int](), list[Any]()
+
+    def follow(seen: list[Any], hear: Any) -> None:
+        with Client(api.url, key=key) as client:
+            seen.extend(event["seq"] for event in client.events(project_id, follow=True, hear=hear))
+
+    threads = [threading.Thread(target=follow, args=one) for one in ((lines, heard.append), (plain, None))]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: speaker.listened(project_id), 20)
+    said = ""
+    for word in words:
+        assert speaker.say(project_id, Delta("message.delta", "run-1", len(said), word, "task-1", "ada"))
+        said += word
+    eventually(lambda: len(heard) == len(words), 20)
+    grow(live_settings, project_id)
+    last = end(live_settings, project_id)
+    for thread in threads:
+        thread.join(30)
+
+    assert heard[0] == Delta("message.delta", "run-1", 0, "Once ", "task-1", "ada")
+    assert "".join(one.text for one in heard) == said
+    assert lines == plain == list(range(1, last + 1))
+    eventually(lambda: not Live(live_settings).listened(project_id), 10)  # nobody is left: nobody need speak
 
 
 def test_a_stream_goes_on_without_redis(sqlite_url: str, tmp_path: Path) -> None:

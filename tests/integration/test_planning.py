@@ -109,6 +109,27 @@ def test_a_held_plan_waits_shows_itself_and_is_started_once(tmp_path: Path, live
         held.start(live_settings, SKILLS, project.id)
 
 
+def test_another_plan_is_made_of_brief_plan_and_note_and_waits_in_turn(
+    tmp_path: Path, live_settings, worker_process
+) -> None:
+    worker_process(live_settings).ready()
+    made = brief(tmp_path / "p", live_settings, [GOOD], plan_only=True)
+    project = Watched(live_settings, made.project_id)
+    eventually(lambda: project.shown.get("plan"), 20)
+
+    held.again(live_settings, SKILLS, project.id, "Two tasks are one too many.", by="ann")
+
+    plan = eventually(lambda: project.shown.get("plan"), 20)
+    assert [one["key"] for one in plan["tasks"]] == ["a", "b"]
+    asked = [str(m.get("text")) for m in project.kinds("message") if m["role"] == "user"]
+    assert [("Two tasks are one too many." in text, '"key":"a"' in text) for text in asked] == [
+        (False, False),
+        (True, True),
+    ]
+    held.start(live_settings, SKILLS, project.id)
+    assert project.ended() == "completed"
+
+
 def test_a_plan_may_be_changed_until_it_is_started_and_is_judged_each_time(tmp_path: Path, settings: Settings) -> None:
     project = Watched(settings, on_file(tmp_path, settings, [task("a"), task("b", after=["a"])]).project_id)
     plan = project.shown["plan"]

@@ -10,7 +10,6 @@ from registry.errors import Fault, OfficinaError, WrongUse
 
 if TYPE_CHECKING:
     from orchestrator.settings import Settings
-    from registry.skills.notebook import Embeddings
 
 app = typer.Typer()
 
@@ -32,12 +31,13 @@ def add(
     from orchestrator import knowledge
     from orchestrator.settings import get_settings
     from orchestrator.store import database
+    from workers.adding import embeddings_of
     from workers.reading import read
 
     settings = get_settings()
     database.prepare(settings)
     _known(settings, agent)
-    embeddings = _embeddings(settings)
+    embeddings = embeddings_of(settings)
     failed = False
     for file in files:
         try:
@@ -71,12 +71,13 @@ def search(
     from orchestrator.store.database import get_database
     from registry.masking import mask_text
     from registry.skills.context import Caller
+    from workers.adding import embeddings_of
 
     settings = get_settings()
     with looking(settings):
         pass
     nearness = settings.embeddings.nearness if settings.embeddings else 1.0
-    port = StoredKnowledge(get_database(settings), _embeddings(settings), nearness)
+    port = StoredKnowledge(get_database(settings), embeddings_of(settings), nearness)
     caller = Caller("person", owner_id=settings.owner, agent_id=agent)
     found = port.search(caller, " ".join(words), limit=limit)
     if as_json:
@@ -109,15 +110,6 @@ def _content(file: Path, most: int) -> bytes:
     if len(content) > most:
         raise _unusable(str(file), f"has more than {most} bytes")
     return content
-
-
-def _embeddings(settings: "Settings") -> "Embeddings | None":
-    if settings.embeddings is None:
-        return None
-    from workers.models.embedding import embeddings_for
-    from workers.net.wiring import guard_for
-
-    return embeddings_for(settings, guard_for(settings))
 
 
 def _unusable(where: str, words: str) -> WrongUse:

@@ -126,18 +126,17 @@ def invoke(
         raise _unusable(f"the input is a {type(arguments).__name__}, and has to be an object")
     from orchestrator.settings import get_settings
     from registry.skills import catalogue
-    from workers.calling import call
+    from workers.calling import Call, call
 
     settings = get_settings()
-    result = call(
-        settings,
-        catalogue.build(),
+    wanted = Call(
         name,
         arguments,
         as_agent=caller is CallerName.AGENT,
         workspace=workspace,
         project=_place(settings, project) if project else None,
     )
+    result = call(settings, catalogue.build(), wanted)
     say_json(result.to_json())
     raise typer.Exit(0 if result.ok else 1)
 

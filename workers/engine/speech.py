@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from orchestrator.live import Delta, Kind
+from orchestrator.deltas import Delta, Kind
 from registry.masking import mask_text
 from workers.models.streaming import Hear, Piece
 

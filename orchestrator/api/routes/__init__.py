@@ -16,11 +16,14 @@ MODULES: Final = (
     "signals",
     "agents",
     "library",
+    "skills",
     "connections",
     "schedules",
     "memories",
     "generators",
     "hooks",
+    "threads",
+    "knowledge",
     "plugins",
 )
 

@@ -33,6 +33,7 @@ class AgentView(Out):
 
     id: str
     name: str
+    being_id: str | None = Field(description="Set: it is a being, which remembers across projects.")
     digest: str = Field(description="Of the definition; quoted it is the `ETag`.")
     created_at: int
     updated_at: int | None
@@ -69,6 +70,15 @@ def change_agent(asking: Writing, agent_id: AgentId, body: Definition, if_match:
     return _reply(
         saved.change_agent(asking.settings, skills(), agent_id, body, version=version_of(if_match), person=person)
     )
+
+
+@router.post(
+    "/agents/{agent_id}/promote", response_model=AgentView, summary="Make a being of an agent", responses=problems(412)
+)
+def promote_agent(asking: Writing, agent_id: AgentId, if_match: IfMatch = None) -> Reply:
+    """From now on it remembers across projects, what it has noted for itself so far included. There is no way back;
+    one that is a being already stays as it is."""
+    return _reply(saved.promote_agent(asking.settings, agent_id, version=version_of(if_match)))
 
 
 @router.delete("/agents/{agent_id}", status_code=204, summary="Delete an agent", responses=problems(412))

@@ -41,10 +41,13 @@ async def events(
     last_event_id: Annotated[
         int | None, Header(alias="Last-Event-ID", ge=0, le=_MOST, description="What a client has: wins over `after`.")
     ] = None,
+    live: Annotated[bool, Query(description="What agents say while they say it, too: events called `live`.")] = False,
 ) -> Response:
     """A stream goes on from `Last-Event-ID`, so that a client that comes back misses nothing and hears nothing twice.
 
-    It ends with the project. A comment every 15 seconds says that the connection lives.
+    It ends with the project. A comment every 15 seconds says that the connection lives. With `live` it carries pieces
+    of what is being said, `{kind, runId, taskId, agentId, at, text}`, `at` being the characters before it; they have
+    no number, come once or not at all, and the message that follows in the trace is the whole of it.
     """
     after = after if last_event_id is None else last_event_id
     trace_id = await run_in_threadpool(_find, asking, project_id)
@@ -55,7 +58,8 @@ async def events(
         raise Refusal(503, "too_many_streams", "this process carries as many streams as it may; try again")
     if last_event_id is not None and await run_in_threadpool(_has_all, asking, trace_id, last_event_id):
         return Response(status_code=204)  # to a browser: do not come back
-    return EventStream(feed, trace_id, after, asking.settings.api)
+    overhearing = request.app.state.overhearing if live else None
+    return EventStream(feed, trace_id, after, asking.settings.api, overhearing)
 
 
 def _find(asking: Asking, project_id: str) -> str:

@@ -173,6 +173,28 @@ def change_plan(asking: Writing, project_id: ProjectId, body: PlanDocument, if_m
         return Reply(views.project(connection, whole, asking.settings))
 
 
+class Again(Model):
+    """What should be different in the next plan."""
+
+    note: str = Field("", max_length=4_000, examples=["Two tasks are enough."])
+
+
+@router.post(
+    "/projects/{project_id}/plan",
+    response_model=ProjectView,
+    status_code=202,
+    summary="Have another plan made in the place of one that waits",
+    responses=problems(409, 412),
+)
+def plan_again(asking: Writing, project_id: ProjectId, body: Again, if_match: IfMatch = None) -> Reply:
+    """The planner is told the brief, the plan and the note; its plan waits in turn."""
+    with asking.database.read() as connection:
+        whole = lookup.project_id(connection, project_id, asking.owner)
+    held.again(asking.settings, skills(), whole, body.note, version=version_of(if_match), by=asking.who.name)
+    with asking.database.read() as connection:
+        return Reply(views.project(connection, whole, asking.settings), 202)
+
+
 @router.post(
     "/projects/{project_id}/cancel", response_model=ProjectView, summary="Stop a project", responses=problems(409)
 )

@@ -16,6 +16,7 @@ from sqlalchemy import insert, select
 from orchestrator import keys, plugins
 from orchestrator.api.app import create_app
 from orchestrator.settings import Settings
+from orchestrator.store import requests
 from orchestrator.store.database import get_database, now_ms
 from orchestrator.store.kept import memories
 from orchestrator.store.tables import runs, signals
@@ -47,9 +48,12 @@ def things_of(settings: Settings, client: TestClient, owner: str) -> Things:
     name = f"c-{owner}"
     connection = {"kind": "telegram", "token": "123456:" + "A" * 35}
     assert client.put(f"{API}/connections/{name}", json=connection).status_code == 201
+    thread = client.post(f"{API}/threads", json={"agent": agent["id"], "title": mark}).json()
+    source = client.post(f"{API}/knowledge", json={"name": f"{mark}.md", "text": mark}).json()
     key = keys.add(settings, mark, owner=owner)[0]
     plugin = plugin_of(settings, owner, mark)
-    signal_id, memory_id = new_id(), new_id()
+    signal_id, memory_id, call_id = new_id(), new_id(), new_id()
+    call = {"id": call_id, "owner_id": owner, "skill": "files.read", "input": {"path": mark}}
     row = {"id": signal_id, "owner_id": owner, "kind": "notice", "status": "open", "title": mark, "options": []}
     memory = {"id": memory_id, "owner_id": owner, "namespace": "owner", "kind": "fact", "content": mark}
     rest = {"content_hash": mark, "tags": [], "importance": 0.5, "words": 1}
@@ -57,6 +61,7 @@ def things_of(settings: Settings, client: TestClient, owner: str) -> Things:
     def write(connection: Any) -> str:
         more = {"priority": "normal", "schema": {}, "created_at": now_ms(), "expires_at": now_ms() + 10**9}
         connection.execute(insert(signals).values(row | more))
+        assert requests.put(connection, call, 1)
         connection.execute(insert(memories).values(memory | rest | {"created_at": now_ms()}))
         return str(connection.execute(select(runs.c.id).where(runs.c.project_id == made["id"])).scalar_one())
 
@@ -66,6 +71,9 @@ def things_of(settings: Settings, client: TestClient, owner: str) -> Things:
         "path": "inputs/a.txt",
         "task_id": made["tasks"]["t"],
         "run_id": run_id,
+        "call_id": call_id,
+        "thread_id": thread["id"],
+        "source_id": source["id"],
         "signal_id": signal_id,
         "agent_id": agent["id"],
         "schedule_id": schedule["id"],
@@ -121,6 +129,8 @@ BODIES: dict[str, Any] = {
     "/repair": {"how": "skip"},
     "/run": {"rehearse": True},
     "/start": {},
+    "/plan": {"note": "taken"},
+    "/send": {"text": "taken"},
 }
 
 
@@ -144,7 +154,8 @@ def two(settings: Settings) -> Iterator[tuple[TestClient, Things, Things]]:
 
 def everything(client: TestClient, headers: dict[str, str]) -> dict[str, Any]:
     """All an owner sees of what is theirs."""
-    lists = ("projects", "agents", "schedules", "generators", "memories", "connections", "signals?status=all")
+    lists = ("projects", "agents", "schedules", "generators", "memories", "connections", "threads", "knowledge")
+    lists += ("signals?status=all",)
     return {one: client.get(f"{API}/{one}", headers=headers).json()["items"] for one in lists}
 
 
@@ -201,7 +212,7 @@ def test_no_list_shows_what_is_anothers(settings: Settings, two: tuple[TestClien
     lists = [one for one in routes(settings) if one.method == "GET" and not one.parameters]
 
     for route in lists:
-        answer = client.get(route.path, headers=headers)
+        answer = client.get(route.path, params={"q": MARK} if route.path.endswith("/search") else {}, headers=headers)
         assert answer.status_code == 200, route.path
         assert MARK not in answer.text, route.path
         assert "c-ann" not in answer.text, route.path

@@ -112,6 +112,7 @@ def upgrade() -> None:
         sa.Column("souls", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("held", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("plan", sa.Text(), nullable=True),
+        sa.Column("plan_before", sa.Text(), nullable=True),
         sa.Column("script", sa.Text(), nullable=True),
         sa.Column("rehearsal", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("workspace", sa.Text(), nullable=False),
@@ -795,9 +796,46 @@ def upgrade() -> None:
         sa.UniqueConstraint("thread_id", "client_key", name=op.f("uq_triggers_thread_id_client_key")),
         sa.UniqueConstraint("thread_id", "schedule_id", name=op.f("uq_triggers_thread_id_schedule_id")),
     )
+    op.create_table(
+        "requests",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.Text(), nullable=False),
+        sa.Column("project_id", sa.Text(), nullable=True),
+        sa.Column("skill", sa.Text(), nullable=False),
+        sa.Column("input", sa.Text(), nullable=False),
+        sa.Column("approved", sa.Text(), nullable=True),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("fence", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("begun", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("due_at", sa.BigInteger(), nullable=False),
+        sa.Column("content", sa.LargeBinary(), nullable=True),
+        sa.Column("result", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("ended_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_requests_project_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_requests")),
+    )
+    with op.batch_alter_table("requests", schema=None) as batch_op:
+        batch_op.create_index("ix_requests_due_at", ["due_at"], unique=False)
+        batch_op.create_index(
+            "ix_requests_owner_id",
+            ["owner_id"],
+            unique=False,
+            sqlite_where=sa.text("status <> 'done'"),
+            postgresql_where=sa.text("status <> 'done'"),
+        )
 
 
 def downgrade() -> None:
+    with op.batch_alter_table("requests", schema=None) as batch_op:
+        batch_op.drop_index(
+            "ix_requests_owner_id",
+            sqlite_where=sa.text("status <> 'done'"),
+            postgresql_where=sa.text("status <> 'done'"),
+        )
+        batch_op.drop_index("ix_requests_due_at")
+
+    op.drop_table("requests")
     op.drop_table("triggers")
     with op.batch_alter_table("thread_runs", schema=None) as batch_op:
         batch_op.drop_index("ix_thread_runs_source_id")
