@@ -12,7 +12,7 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from orchestrator import tallies
 from orchestrator.settings import Settings
@@ -53,10 +53,12 @@ class _Rows(Collector):
             yield from _workers(connection, now)
 
 
-def _open_runs(connection: Connection, now: int) -> Iterator[Metric]:
+def open_runs() -> Select[Any]:
     """Runs that have not ended: those of open projects, found by an index, however many have ended before."""
     r = runs.c
-    query = (
+    # No join: SQLite would look through all runs for the projects' sake.
+    open_projects = select(projects.c.id).where(projects.c.status.not_in(sorted(PROJECT_ENDED)))
+    return (
         select(
             r.status,
             r.waiting_on,
@@ -65,11 +67,13 @@ def _open_runs(connection: Connection, now: int) -> Iterator[Metric]:
             func.min(r.created_at).filter(r.wakes > 0).label("oldest"),
             func.sum(r.backoffs).label("backoffs"),
         )
-        .join(projects, projects.c.id == r.project_id)
-        .where(projects.c.status.not_in(sorted(PROJECT_ENDED)), r.status.in_(sorted(RUN_OPEN)))
+        .where(r.project_id.in_(open_projects), r.status.in_(sorted(RUN_OPEN)))
         .group_by(r.status, r.waiting_on)
     )
-    rows = connection.execute(query).all()
+
+
+def _open_runs(connection: Connection, now: int) -> Iterator[Metric]:
+    rows = connection.execute(open_runs()).all()
     yield from _states(rows)
     yield from _queue([row for row in rows if row.status == "queued"], now)
     yield from _model_errors(rows)

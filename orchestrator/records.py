@@ -333,7 +333,7 @@ class RunRecord:
     shared: list[tuple[str, dict[str, Json]]] = field(default_factory=list)
     task: TaskFacts | None = None
     parent_id: str | None = None
-    #: The `traceparent` its spans hang under: of the submit, or of the parent's work that made it.
+    #: The `traceparent` its spans hang under: of the submit, of the message, or of the parent's work that made it.
     trace_parent: str | None = None
     #: Maps and modes of the runs above it, nearest first.
     ancestors: list[tuple[dict[str, Gate], dict[str, Gate], Mode | None]] = field(default_factory=list)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sqlalchemy import Row
 from sqlalchemy.exc import IntegrityError
 
-from orchestrator import crashpoints, desk, events, queue
+from orchestrator import crashpoints, desk, events, queue, tracing
 from orchestrator.known import load_presets, registries, saved_agents
 from orchestrator.settings import Settings
 from orchestrator.store import sends, threads
@@ -121,7 +121,8 @@ def send(
         Refused: `unknown_thread`, `thread_busy`, `pending_signal`, `unknown_agent`.
     """
     _refresh(settings, thread_id)
-    message = Message(text, client_key=client_key, attachments=attachments, mode=mode)
+    asking = tracing.current()
+    message = Message(text, client_key=client_key, attachments=attachments, mode=mode, trace_parent=asking)
     return _told(settings, thread_id, lambda: get_database(settings).write(lambda c: sends.send(c, thread_id, message)))
 
 

@@ -113,6 +113,15 @@ def flush() -> None:
         sending.join(AWAY_S)
 
 
+def current() -> str | None:
+    """The `traceparent` of the span under way in this thread; None: there is none."""
+    if not on():
+        return None
+    from opentelemetry import trace
+
+    return Span(trace.get_current_span()).context
+
+
 @contextmanager
 def span(
     name: str,

@@ -50,6 +50,8 @@ class Message:
     #: Of how many earlier runs its run knows the messages: all, the last so many, or none.
     history: History = "all"
     history_last: int | None = None
+    #: The `traceparent` of whoever says it; None: its run begins a trace.
+    trace_parent: str | None = None
 
 
 @dataclass(frozen=True)
@@ -272,6 +274,7 @@ def _begin(connection: Connection, project: Row[Any], thread: Row[Any], message:
         "definition_digest": definition,
         "status": "queued",
         "attempt": 1,
+        "trace_parent": message.trace_parent,
         "mode": message.mode or project.mode,
         "permissions": project.permissions,
         "approvals": project.approvals,

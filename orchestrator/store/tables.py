@@ -166,7 +166,7 @@ runs = Table(
     #: What a child brings its parent: {output, error?, blocked?, budget?}.
     Column("result", columns.SealedJson),
     columns.count("depth"),
-    Column("trace_parent", Text),  # of a child: the `traceparent` of what made it
+    Column("trace_parent", Text),  # of a child or a message: the `traceparent` of its maker
     Column("agent_id", Text, nullable=False),
     Column("agent_name", Text, nullable=False),
     Column("definition_digest", Text, ForeignKey("definitions.digest"), nullable=False),

@@ -14,6 +14,7 @@ from werkzeug import Response
 from orchestrator.settings import Model, Settings
 from registry import masking
 from tests.stub_model import StubModel
+from tests.telemetry import remembered
 from workers.models import client as client_module
 from workers.models import pools
 from workers.models.client import OpenAIClient
@@ -261,6 +262,25 @@ def test_fallback_models_are_tried_in_order_after_any_failure(server):
         received = answers(server, refusal(401))
         reply = ask(settings(server, fast=spare.url), fallback=("spare-model",))
     assert (reply.text, reply.model, len(received)) == ("From the spare.", "spare-model", 1)
+
+
+def test_each_model_that_is_asked_is_a_span_with_the_server_and_nothing_secret(server):
+    with remembered() as memory, StubModel([{"text": "From the spare."}]) as spare:
+        answers(server, refusal(401, message="sk-other is no key"))
+        ask(settings(server, fast=spare.url), fallback=("spare-model",), generation={"maxTokens": 9})
+
+    first, second = memory.spans
+    assert (first.name, first.kind, first.failed) == ("chat main-model", "CLIENT", True)
+    assert (second.name, second.kind, second.failed) == ("chat spare-model", "CLIENT", False)
+    assert first.attributes["error.type"] == "model_failed"
+    about = second.attributes
+    assert (about["gen_ai.provider.name"], about["gen_ai.operation.name"]) == ("openai", "chat")
+    assert (about["server.address"], about["server.port"]) == spare.server_address
+    assert (about["gen_ai.request.model"], about["gen_ai.request.max_tokens"]) == ("spare-model", 9)
+    assert about["gen_ai.response.finish_reasons"] == ("stop",)
+    assert "officina.cost_usd" not in about, "nobody knows its price"
+    told = str([span.attributes for span in memory.spans])
+    assert [word for word in ("sk-other", "Hi.", "From the spare", KEY) if word in told] == []
 
 
 def test_when_all_models_fail_the_fault_names_each_and_may_pass_if_one_may(server):

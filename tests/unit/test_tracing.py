@@ -3,8 +3,13 @@
 import time
 
 import pytest
+from sqlalchemy import select
 
-from orchestrator import tracing
+from orchestrator import threads, tracing
+from orchestrator.settings import Settings
+from orchestrator.store.database import get_database
+from orchestrator.store.tables import runs
+from registry.agents import AgentDefinition
 from tests.telemetry import remembered
 
 HERE = "http://127.0.0.1:4318"
@@ -78,3 +83,14 @@ def test_a_wait_is_written_when_it_is_over() -> None:
 
     waited = memory.spans.one("approval")
     assert (waited.seconds, waited.parent) == (60, "b7ad6b7169203331")
+
+
+def test_a_run_of_a_conversation_hangs_under_whoever_sent_the_message(settings: Settings) -> None:
+    ada = AgentDefinition.model_validate({"id": "ada", "instructions": "Talk."})
+    thread_id = threads.create(settings, threads.Voice(ada, "own"))
+    with remembered(), tracing.span("a web page") as page:
+        sent = threads.send(settings, thread_id, "Hello.")
+        asking = page.context
+
+    with get_database(settings).read() as connection:
+        assert connection.scalar(select(runs.c.trace_parent).where(runs.c.id == sent.run_id)) == asking

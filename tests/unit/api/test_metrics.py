@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import text as sql
 
-from orchestrator import tallies
+from orchestrator import metrics, tallies
 from orchestrator.settings import Settings
 from orchestrator.store.database import Database, get_database
 from tests.rows import Project
@@ -85,6 +86,16 @@ def test_the_dashboard_asks_for_metrics_that_exist_and_shows_each_of_them(settin
 
     assert shown - there == set()
     assert there - shown == set()
+
+
+def test_open_runs_are_found_without_a_look_at_those_that_ended(settings: Settings) -> None:
+    database = get_database(settings)
+    with database.read() as connection:
+        asked = metrics.open_runs().compile(connection, compile_kwargs={"literal_binds": True})
+        plan = [row.detail for row in connection.execute(sql(f"EXPLAIN QUERY PLAN {asked}"))]
+
+    assert [line for line in plan if line.startswith("SCAN runs")] == []
+    assert any("ix_runs_project_id_status_wakes (project_id=? AND status=?)" in line for line in plan), plan
 
 
 def test_sums_that_take_long_are_counted_behind_the_scrapes(
