@@ -5,7 +5,7 @@ RUN = $(VENV)/.ready
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test test-crash test-faults test-models quick test-parked bench lint types format pictures desk-pictures flower-pictures skill-pages lock lock-check clean
+.PHONY: help run up test test-crash test-faults test-models quick test-parked bench lint types format pictures desk-pictures flower-pictures skill-pages docs docs-serve lock lock-check clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
@@ -45,7 +45,7 @@ lint: $(DEV) ## Style, and the direction of imports
 
 types: $(DEV) ## mypy in strict mode
 	@$(BIN)/mypy
-	@$(BIN)/mypy docs/skill_pages.py
+	@$(BIN)/mypy docs/skill_pages.py docs/reference_pages.py
 
 format: $(DEV) ## Put the code in shape
 	@$(BIN)/ruff check --fix .
@@ -60,8 +60,16 @@ desk-pictures: $(DEV) ## Take the pictures of docs/desk.md from real pages (need
 flower-pictures: $(DEV) ## Take the pictures of docs/flower.md from a real Flower (needs chromium)
 	@$(BIN)/python docs/flower_pictures.py
 
-skill-pages: $(RUN) ## Write the reference of the skills and packs (docs/skills, docs/packs.md) anew
+skill-pages: $(RUN) ## Write the pages that are made from code (docs/skills, docs/packs.md, docs/reference) anew
 	@$(BIN)/python docs/skill_pages.py
+	@$(BIN)/python docs/reference_pages.py
+
+docs: $(DEV) ## Build the pages of docs/ into site/; a warning is a fault (needs no network)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "site/index.html"
+
+docs-serve: $(DEV) ## Show the pages at http://127.0.0.1:8000, anew whenever one changes
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
 
 lock: ## Write the lock files anew (ARGS=--upgrade moves the pins; needs uv)
 	@deploy/lock $(ARGS)
