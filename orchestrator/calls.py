@@ -8,7 +8,7 @@ out.
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator import outside, plugins, queue
+from orchestrator import outside, plugins, queue, tracing
 from orchestrator.ports.signals import DeskSignals
 from orchestrator.ports.wiring import wire
 from orchestrator.records import Event
@@ -114,6 +114,7 @@ def hand_on(
         "skill": name,
         "input": given,
         "approved": approved,
+        "trace_parent": tracing.current(),
         "content": content,
     }
     most = settings.api.calls

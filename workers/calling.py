@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from registry.permissions import Policy
 from registry.personas import TEAM_PERMISSIONS
 from registry.skills.context import Authority, Caller, SkillContext
 from registry.skills.registry import Checked, SkillRegistry, SkillResult
+from workers.engine import spans
 
 if TYPE_CHECKING:
     from orchestrator.outside import Place
@@ -80,6 +82,7 @@ class Call:
         approved: digest of the one call a person said yes to; None: they make this one themselves.
         workspace: the folder the call works in; else the project's, or the owner's scratch folder.
         project: whose trace hears of the call.
+        trace_parent: where its span hangs; None: under the one under way, if there is one.
     """
 
     name: str
@@ -89,6 +92,7 @@ class Call:
     approved: str | None = None
     workspace: Path | None = None
     project: "Place | None" = None
+    trace_parent: str | None = None
 
 
 def call(settings: Settings, skills: SkillRegistry, wanted: Call) -> SkillResult:
@@ -135,7 +139,8 @@ def make(
         **ports(settings, known, wanted.name, wanted.workspace or _folder(settings, project)),
     )
     authority = None if wanted.as_agent else Authority(wanted.approved)
-    result = known.invoke(wanted.name, wanted.arguments, context, authority)
+    call = partial(known.invoke, wanted.name, wanted.arguments, context, authority)
+    result = spans.called(wanted, known.find(wanted.name), call)
     if project is not None:
         if result.pending is not None:
             _ask(settings, project, wanted.id, result)

@@ -51,6 +51,7 @@ def _perform(runtime: Runtime, row: Row[Any]) -> bool:
             as_agent=row.approved is None,
             approved=row.approved,
             project=where,
+            trace_parent=row.trace_parent or (where.trace_parent if where else None),
         )
         cancelled = Cancelled(runtime, where.id) if where else lambda: False
         made = calling.make(settings, runtime.services.catalogue, call, begin=begin, cancelled=cancelled)

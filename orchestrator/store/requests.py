@@ -60,6 +60,8 @@ requests = Table(
     columns.flag("begun"),
     #: When somebody should look at it: its wake-up may be lost, its worker gone, or its result be of no use any more.
     columns.time("due_at", nullable=False),
+    #: Where its span hangs: the `traceparent` of whoever asks, or of its project's submit.
+    Column("trace_parent", Text),
     #: A file that came along; gone once it is done.
     Column("content", LargeBinary),
     #: SkillResult, once it is done.

@@ -35,8 +35,7 @@ projects = Table(
     #: How its team is made: of the owner's saved agents where they fit, and with souls for those that are made anew.
     columns.flag("reuses"),
     columns.flag("souls"),
-    #: Its plan waits for a person's start; the plan while it waits, and as it was started:
-    #: {goal?, summary?, tasks, note?, agents?}.
+    #: Its plan waits for a person's start; the plan, then and as started: {goal?, summary?, tasks, note?, agents?}.
     columns.flag("held"),
     Column("plan", columns.JsonText),
     #: A plan a person looked at and wants another for, and what they said of it: {plan, note}.
@@ -156,8 +155,7 @@ runs = Table(
     columns.ref("project_id", "projects.id"),
     columns.ref("task_id", "tasks.id", nullable=True),
     Column("parent_id", Text),
-    #: `root`, `spawn`, `item`, `plan` for the run that makes a project's plan, `thread` for one of a conversation, or
-    #: `compact` for one that only sums a conversation up.
+    #: `root`, `spawn`, `item`, `plan` (makes a project's plan), `thread` (of a conversation), `compact` (sums one up).
     Column("kind", Text, nullable=False),
     #: Of a child: the parent's step that made it, its place among the calls or items, and the item.
     Column("parent_step", BigInteger),

@@ -5,12 +5,15 @@ import time
 import pytest
 from sqlalchemy import select
 
-from orchestrator import threads, tracing
+from orchestrator import calls, threads, tracing
 from orchestrator.settings import Settings
+from orchestrator.store import requests
 from orchestrator.store.database import get_database
 from orchestrator.store.tables import runs
 from registry.agents import AgentDefinition
+from registry.skills import catalogue
 from tests.telemetry import remembered
+from workers import calling
 
 HERE = "http://127.0.0.1:4318"
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -94,3 +97,19 @@ def test_a_run_of_a_conversation_hangs_under_whoever_sent_the_message(settings: 
 
     with get_database(settings).read() as connection:
         assert connection.scalar(select(runs.c.trace_parent).where(runs.c.id == sent.run_id)) == asking
+
+
+def test_a_call_that_somebody_asks_for_hangs_under_the_asking_wherever_it_is_made(settings: Settings) -> None:
+    settings = settings.model_copy(update={"broker_url": "memory://here"})
+    with remembered() as memory:
+        with tracing.span("a request") as request:
+            asked = calls.hand_on(settings, "math.evaluate", {"expression": "6 * 7"}, within_s=9, approved=None)
+            asking = request.context
+        row = get_database(settings).write(lambda c: requests.claim(c, asked.id, 1_000))
+        assert row is not None and row.trace_parent == asking
+        wanted = calling.Call(row.skill, row.input, id=row.id, trace_parent=row.trace_parent)
+        assert calling.make(settings, catalogue.build(), wanted).result.ok
+
+    tool = memory.spans.one("execute_tool math.evaluate")
+    assert tool.parent == memory.spans.one("a request").id
+    assert (tool.attributes["gen_ai.tool.call.id"], tool.attributes["officina.tool.outcome"]) == (row.id, "ok")

@@ -132,7 +132,7 @@ class Batch:
         with self.session.within(skill.timeout_s if skill else 0):
             given = self._hooks.input(call)
             work = partial(self.session.tools.registry.invoke, call.name, given, about, authority)
-            result = spans.executed(self.session, call.name, skill, call_id=call.id, given=given, work=work)
+            result = spans.executed(self.session, skill, call_id=call.id, given=given, work=work)
         crashpoints.reached("acted")
         if result.code == "approval_required":
             self._gate(call, result)

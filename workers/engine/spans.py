@@ -18,10 +18,13 @@ from registry.skills.skill import Skill
 
 if TYPE_CHECKING:
     from registry.agents import AgentDefinition
+    from workers.calling import Call
     from workers.engine.session import Session
 
 #: Where a run remembers its legs: {parent, leg}, each a `traceparent`.
 MEMO = "trace"
+#: Stands for the name of a tool that is none: whoever made it up may have written anything.
+UNKNOWN = "unknown"
 #: Characters of an input or output that a span shows at most.
 SHOWN = 16_000
 
@@ -107,7 +110,6 @@ def left_at(record: RunRecord) -> str | None:
 
 def executed(
     session: "Session",
-    name: str,
     skill: Skill | None,
     *,
     call_id: str,
@@ -117,6 +119,7 @@ def executed(
     """The result of a tool, in its span; threads of a batch hang theirs under the run's leg."""
     if session.leg.context is None:
         return work()
+    name = skill.name if skill else UNKNOWN
     with tracing.span(f"execute_tool {name}", parent=session.leg.context) as span:
         if span.recording:
             span.say(_of_tool(name, skill, call_id, given))
@@ -137,6 +140,16 @@ def acted(record: RunRecord | None, row: Any, parent: str | None, work: Callable
         if span.recording:
             whose = _whose(record) if record is not None else {"officina.project.id": row.project_id}
             span.say(_of_tool(name, None, row.call_id, row.action["input"]) | whose | {"officina.signal.id": row.id})
+        return _done(span, work())
+
+
+def called(wanted: "Call", skill: Skill | None, work: Callable[[], SkillResult]) -> SkillResult:
+    """The result of a call outside of any run, by a person or a program."""
+    name = skill.name if skill else UNKNOWN
+    with tracing.span(f"execute_tool {name}", parent=wanted.trace_parent) as span:
+        if span.recording:
+            whose = {"officina.project.id": wanted.project.id if wanted.project else None}
+            span.say(_of_tool(name, skill, wanted.id, wanted.arguments) | whose)
         return _done(span, work())
 
 

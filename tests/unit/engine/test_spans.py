@@ -87,6 +87,14 @@ def test_a_tool_that_fails_and_a_run_that_fails_say_so_by_code_alone(memory: Mem
     assert SECRET not in str([span.attributes for span in memory.spans])
 
 
+def test_a_tool_that_the_model_made_up_gives_no_span_its_name(memory: Memory) -> None:
+    play(looper(), [[call("the-recipe-of-the-sauce")], "Done."], input="x")
+
+    tool = memory.spans.one("execute_tool unknown")
+    assert tool.failed
+    assert "recipe" not in str([(span.name, span.attributes) for span in memory.spans])
+
+
 def test_a_run_that_goes_on_after_an_answer_is_a_new_span_linked_to_the_one_before(memory: Memory) -> None:
     turns = [[call("oven", heat=1)], "Done."]
     tools = {"oven": ask("process")}

@@ -808,6 +808,7 @@ def upgrade() -> None:
         sa.Column("fence", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("begun", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("due_at", sa.BigInteger(), nullable=False),
+        sa.Column("trace_parent", sa.Text(), nullable=True),
         sa.Column("content", sa.LargeBinary(), nullable=True),
         sa.Column("result", sa.Text(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
