@@ -164,7 +164,7 @@ class Interface:
         """What waits for a person in a line each; the view of the questions has the rest."""
         lines = rendering.waiting_for_you(scene, frame, commands=False)
         soonest = min((one["expiresAt"] for one in scene.signals if one.get("expiresAt")), default=None)
-        left = f", the first for {countdown(soonest - scene.now)} more" if soonest and soonest > scene.now else ""
+        left = f"; the first expires in {countdown(soonest - scene.now)}" if soonest and soonest > scene.now else ""
         if scene.signals:
             lines.append(Text(f"  6 shows exactly what would run, and takes your answer{left}", style="dim"))
         for line in lines:

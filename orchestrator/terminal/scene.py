@@ -133,9 +133,10 @@ def seen_workers() -> Any:
 
 
 def _limit() -> Any:
-    """What the project may cost."""
+    """What the project may cost: as it began, or as a person has extended it since."""
     own = windows.c.id == literal("project:").concat(projects.c.id)
-    return select(windows.c.limit_micro).where(own).scalar_subquery().label("limit_micro")
+    now = select(windows.c.limit_micro).where(own).scalar_subquery()
+    return func.coalesce(now, projects.c.max_cost_micro).label("limit_micro")
 
 
 def _tasks(connection: Connection, project_id: str, spent: Spent) -> dict[str, TaskView]:

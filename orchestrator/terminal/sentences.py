@@ -87,6 +87,14 @@ def _team(data: Data) -> str:
     return ", ".join(f"{member['name']} ({member['role']})" for member in data["members"])
 
 
+def _child(data: Data) -> str:
+    return f"{data.get('agentId') or 'item'} {data['index']}"
+
+
+def _lost_child(data: Data) -> str:
+    return f"{_child(data)}: {_failed(data)}"
+
+
 def _data(data: Data) -> str:
     return "  ".join(f"{key}={_short(value)}" for key, value in data.items())
 
@@ -118,6 +126,13 @@ _WORDS: Final[dict[str, Callable[[Data], str]]] = {
     "signal.expired": lambda d: "too many wait already" if d.get("reason") == "quota" else "nobody answered in time",
     "signal.executed": _executed,
     "file.written": _file,
+    "agent.spawned": _child,
+    "agent.completed": _child,
+    "agent.failed": _lost_child,
+    "agent.handoff": lambda d: f"{d['from']} hands over to {d['agentId']}",
+    "map.item.started": _child,
+    "map.item.completed": _child,
+    "map.item.failed": _lost_child,
     "mcp.skipped": lambda d: f"{d['server']}{' ' + d['tool'] if d.get('tool') else ''} left out: {d['reason']}",
     "mcp.failed": lambda d: f"{d['server']}: {d['reason']}",
 }

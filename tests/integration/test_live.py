@@ -6,11 +6,12 @@ import threading
 import pytest
 from rich.console import Console
 
-from orchestrator import events, live, threads
+from orchestrator import events, live, queue, threads
 from orchestrator.chat import Chat
 from orchestrator.live import Delta, Live
 from orchestrator.store import events as rows
 from orchestrator.store.database import get_database
+from orchestrator.watch import Rows, look
 from tests.projects import Watched, start, task
 from tests.stub_model import StubModel
 from tests.support import eventually
@@ -38,18 +39,16 @@ def test_pieces_reach_who_listens_before_the_message_and_are_never_stored(
     silent = live_settings.model_copy(update={"broker_url": "", "redis_url": live_settings.broker_url})
     project = start(tmp_path / "p", silent, [task("tell")], {"tasks": {"tell": []}})
 
-    def look():
+    def follow():
         def hear(message):
             heard.append((live.read(message), "message" in kinds))
 
         for batch in events.follow(live_settings, project.project_id, 0, done.is_set, hear):
             kinds.extend(event.kind for event in batch)
 
-    follower = threading.Thread(target=look)
+    follower = threading.Thread(target=follow)
     follower.start()
     eventually(lambda: Live(live_settings).listened(project.project_id))
-    from orchestrator import queue
-
     queue.advance(live_settings, project.project_id, "test")
     watched = Watched(live_settings, project.project_id)
     assert watched.ended(60) == "completed"
@@ -93,3 +92,20 @@ def test_a_piece_that_is_none_is_nothing():
     assert live.read('{"kind": "message.delta", "run_id": "r", "at": 0, "text": "x"}') == Delta(
         "message.delta", "r", 0, "x"
     )
+
+
+def test_watching_shows_an_answer_while_it_is_said(tmp_path, live_settings, worker_process, told):
+    worker_process(live_settings, **environment(told)).ready()
+    silent = live_settings.model_copy(update={"broker_url": "", "redis_url": live_settings.broker_url})
+    project = start(tmp_path / "p", silent, [task("tell")], {"tasks": {"tell": []}})
+    lines = []
+    watching = threading.Thread(target=lambda: look(Rows(live_settings, project.project_id), tell=lines.append))
+    watching.start()
+    eventually(lambda: Live(live_settings).listened(project.project_id))
+    queue.advance(live_settings, project.project_id, "test")
+    watching.join(60)
+
+    kinds = [line["kind"] for line in lines]
+    assert "message.delta" in kinds[: kinds.index("message", kinds.index("think"))]
+    heard = "".join(line["data"]["text"] for line in lines if line["kind"] == "message.delta")
+    assert heard.startswith("Once upon a time") and kinds[-1] == "watch.ended"

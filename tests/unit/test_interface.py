@@ -12,6 +12,7 @@ from orchestrator.live import Delta
 from orchestrator.settings import Settings
 from orchestrator.store import events as trace
 from orchestrator.store.database import get_database
+from orchestrator.store.tables import projects
 from orchestrator.terminal import bars, keys, run_tree, scene, work
 from orchestrator.terminal.activity import Activity, call_words
 from orchestrator.terminal.frames import Frame
@@ -262,7 +263,9 @@ def test_the_header_sets_the_cost_against_the_budget(watched: Watched) -> None:
     from orchestrator.terminal.rendering import spending
 
     assert spending(watched.scene) == "0.0123 USD"
-    assert spending(replace(watched.scene, budget_usd=1.0)) == "0.0123 of 1.00 USD (1 %)"
+    watched.project.set(projects, watched.project.id, max_cost_micro=1_000_000)
+    assert spending(watched.scene) == "0.0123 of 1.00 USD (1 %)"
+    assert "0.0123 of 1.00 USD (1 %)" in watched.draw()
 
 
 def test_a_call_in_words_is_short_and_one_line() -> None:
