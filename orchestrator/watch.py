@@ -9,8 +9,8 @@ from typing import Final, Protocol
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator import following, live, views
-from orchestrator.live import Delta
+from orchestrator import deltas, following, views
+from orchestrator.deltas import Delta
 from orchestrator.records import Event
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
@@ -61,7 +61,7 @@ class Rows:
 
     def live(self, after: int, hear: Hear) -> Iterator[list[Event]]:
         def heard(message: str) -> None:
-            delta = live.read(message)
+            delta = deltas.read(message)
             if delta is not None:
                 hear(delta)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from orchestrator.live import Delta
+from orchestrator.deltas import Delta
 from orchestrator.records import Event
 from orchestrator.states import RUN_ENDED
 from orchestrator.terminal.sentences import is_stand_in

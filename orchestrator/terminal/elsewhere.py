@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from orchestrator.client import Client
-from orchestrator.live import Delta
+from orchestrator.deltas import Delta
 from orchestrator.records import Event
 from orchestrator.states import RUN_ENDED
 from orchestrator.terminal.outline import outline
@@ -66,13 +66,13 @@ class Remote:
     def scene(self, _before: Scene | None) -> Scene:
         return _scene(self._client.project(self._id))
 
-    def live(self, after: int, _hear: Callable[[Delta], None]) -> Iterator[list[Event]]:
-        """Events as they come; an empty list is a heartbeat."""
+    def live(self, after: int, hear: Callable[[Delta], None]) -> Iterator[list[Event]]:
+        """Events as they come; an empty list is a heartbeat. Pieces of answers are heard in a thread of their own."""
         heard: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
         def listen() -> None:
             try:
-                for line in self._client.events(self._id, after=after, follow=True):
+                for line in self._client.events(self._id, after=after, follow=True, hear=hear):
                     heard.put(event_of(line))
                 heard.put(None)
             except Exception as error:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from orchestrator.live import Delta
+from orchestrator.deltas import Delta
 from orchestrator.records import Event
 from orchestrator.terminal import keys, prompting, rendering, ticker
 from orchestrator.terminal.activity import Activity
@@ -241,10 +241,7 @@ class JsonLines:
             self._say(event.to_json(scene.id))
 
     def hear(self, delta: Delta) -> None:
-        told = {key: value for key, value in asdict(delta).items() if value is not None}
-        names = {"run_id": "runId", "task_id": "taskId", "agent_id": "agentId"}
-        data = {key: told.pop(key) for key in ("at", "text")}
-        self._say({names.get(key, key): value for key, value in told.items()} | {"data": data})
+        self._say({key: value for key, value in delta.to_json().items() if value is not None})
 
     def update(self, scene: Scene) -> None:
         """Events say it."""

@@ -107,5 +107,5 @@ def test_watching_shows_an_answer_while_it_is_said(tmp_path, live_settings, work
 
     kinds = [line["kind"] for line in lines]
     assert "message.delta" in kinds[: kinds.index("message", kinds.index("think"))]
-    heard = "".join(line["data"]["text"] for line in lines if line["kind"] == "message.delta")
+    heard = "".join(line["text"] for line in lines if line["kind"] == "message.delta")
     assert heard.startswith("Once upon a time") and kinds[-1] == "watch.ended"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from orchestrator.live import Delta
+from orchestrator.deltas import Delta
 from orchestrator.settings import Settings
 from orchestrator.store import events as trace
 from orchestrator.store.database import get_database
