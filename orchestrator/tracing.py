@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import version
@@ -28,6 +28,8 @@ AWAY_S: Final = 3
 _COMMAND: Final = "officina"
 #: The name of the traces' sender, when the environment gives none.
 _role = _COMMAND
+#: Held while somebody hurries: a collector that is away must not gather threads.
+_one_at_a_time = threading.Lock()
 
 
 class Span:
@@ -104,13 +106,35 @@ def flush() -> None:
     """Sends what is finished, before a process goes that will not come to its exit handlers."""
     if _SDK not in sys.modules:
         return
+    sending = _sending()
+    if sending is not None:
+        sending.join(AWAY_S)
+
+
+def hurry() -> None:
+    """The same, and nobody waits: for a process that may be ended at any time between two of its jobs."""
+    if _SDK in sys.modules and _one_at_a_time.acquire(blocking=False):
+        _sending(_one_at_a_time.release)
+
+
+def _sending(done: Callable[[], None] = lambda: None) -> threading.Thread | None:
+    """A thread that sends what is finished, under way; None: there is nothing to send with."""
     from opentelemetry import trace
 
     send = getattr(trace.get_tracer_provider(), "force_flush", None)
-    if send is not None:
-        sending = threading.Thread(target=send, name="spans", daemon=True)
-        sending.start()
-        sending.join(AWAY_S)
+    if send is None:
+        done()
+        return None
+
+    def work() -> None:
+        try:
+            send()
+        finally:
+            done()
+
+    found = threading.Thread(target=work, name="spans", daemon=True)
+    found.start()
+    return found
 
 
 def current() -> str | None:
@@ -254,6 +278,3 @@ def _started() -> bool:
     provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     return True
-
-
-__all__: Sequence[str] = ["NOTHING", "Span", "flush", "on", "past", "shows_content", "span", "start", "wanted"]

@@ -1,8 +1,11 @@
 """The Celery application of the workers. Importing it opens no socket and starts no thread."""
 
-from celery import Celery
-from celery.signals import celeryd_init, setup_logging
+from typing import Any
 
+from celery import Celery
+from celery.signals import celeryd_init, setup_logging, task_postrun, worker_process_init
+
+from orchestrator import tracing
 from orchestrator.queue import configuration
 from orchestrator.settings import get_settings
 from workers import bootsteps, logs
@@ -15,3 +18,11 @@ app.steps["worker"].add(bootsteps.Clockwork)
 app.steps["consumer"].add(bootsteps.Parcels)
 setup_logging.connect(logs.configure, weak=False)
 celeryd_init.connect(bootsteps.prepare, weak=False)
+
+
+def _in_a_pool(**_: Any) -> None:
+    """In a process of a pool, which goes without a word: its spans leave with each job."""
+    task_postrun.connect(lambda **_: tracing.hurry(), weak=False)
+
+
+worker_process_init.connect(_in_a_pool, weak=False)

@@ -63,11 +63,12 @@ def yes(settings: Settings, project: Watched) -> None:
     answer(settings, project.open_signal().id, payload={"approved": True}, by="nadia")
 
 
+@pytest.mark.parametrize("pool", ["threads", pytest.param("prefork", marks=pytest.mark.long)])
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_one_trace_connects_producer_worker_approval_handoff_and_map(
-    tmp_path: Path, receiver: Receiver, live_settings: Settings, worker_process: Any
+    tmp_path: Path, receiver: Receiver, live_settings: Settings, worker_process: Any, pool: str
 ) -> None:
-    worker = worker_process(live_settings).ready()
+    worker = worker_process(live_settings, WORKER_POOL=pool, WORKER_SLOTS="2").ready()
     project = Watched(live_settings, submitted(tmp_path / "p", live_settings))
     yes(live_settings, project)
     eventually(lambda: project.tasks["carries"].status == "completed")
