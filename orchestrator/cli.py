@@ -27,6 +27,7 @@ from orchestrator.commands import (
     projects,
     schedules,
     signals,
+    upkeep,
 )
 from orchestrator.logs import Masked
 
@@ -45,7 +46,7 @@ def application() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_officina)
-    for part in (projects.app, plans.app, signals.app, chat.app, presets.app, api.app):
+    for part in (projects.app, plans.app, signals.app, chat.app, presets.app, api.app, upkeep.app):
         app.add_typer(part)
     app.add_typer(graph.app, name="graph")
     app.add_typer(connections.app, name="connections")

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, or_, select
 
-from orchestrator import crashpoints, desk, queue
+from orchestrator import crashpoints, desk, pruning, queue
 from orchestrator.records import Wake
 from orchestrator.settings import Settings
-from orchestrator.store import actions, leases, requests, retention, runs, schedules, signals, stuck, workers
+from orchestrator.store import actions, leases, requests, retention, runs, schedules, signals, stuck, unserved, workers
 from orchestrator.store.database import Database, now_ms
 from orchestrator.store.tables import runs as runs_table
 from orchestrator.store.tables import signals as signals_table
@@ -30,6 +30,8 @@ LEASE_MS = 10_000
 DESK_S = 10
 #: Seconds between looks for what is kept too long.
 FORGET_S = 600
+#: Pieces of old projects that one such look takes away.
+PIECES = 5
 #: Seconds between looks for waits that are over though no move said so.
 STUCK_S = 30
 
@@ -152,7 +154,12 @@ class Clock:
         except Exception:
             log.exception("the clock could not forget what is past its time")
             return
-        if gone >= BATCH:
+        try:
+            more = pruning.prune_some(self._settings, PIECES)
+        except Exception:
+            log.exception("the clock could not prune what is past its time")
+            return
+        if more or gone >= BATCH:
             self._forget_at = 0.0
 
     def _signals(self, done: Repairs) -> None:
@@ -165,17 +172,22 @@ class Clock:
             desk.changed(self._settings, signal.owner_id, [signal.signal_id])
 
     def _wakes(self, done: Repairs) -> None:
-        """Sends again what nobody claimed, no more than there are slots idle: the rest would only queue up twice."""
+        """Sends again what nobody claimed, no more than there are slots idle: the rest would only queue up twice.
+        To a queue that nobody serves nothing is sent again."""
         with self._database.read() as connection:
-            idle = workers.idle_slots(connection)
-        done.wakes = self._send(lambda c: runs.overdue_wakes(c, min(idle, BATCH))) if idle else 0
+            idle, served = workers.idle_slots(connection), workers.served(connection)
+            bare = unserved.any_due(connection, served)
+        done.wakes = self._send(lambda c: runs.overdue_wakes(c, min(idle, BATCH), served)) if idle else 0
+        for alert in self._database.write(lambda c: unserved.postpone(c, served, BATCH)) if bare else ():
+            desk.changed(self._settings, alert.owner_id, [alert.signal_id])
+            log.warning("project %s: no worker serves a queue it waits in", alert.project_id)
 
     def _actions(self, done: Repairs) -> None:
         """Answered actions that nobody began, and those whose worker fell silent in the middle."""
         with self._database.read() as connection:
-            waiting = actions.waiting_projects(connection, BATCH)
-        for project_id in waiting:
-            queue.advance(self._settings, project_id, "answered actions")
+            waiting = actions.waiting(connection, BATCH)
+        for project_id, where in waiting:
+            queue.advance(self._settings, project_id, "answered actions", where)
         silent_ms = round(self._settings.limits.lease_s * 1000)
         if self._database.write(lambda c: actions.give_up(c, BATCH, silent_ms)):
             self._desk_at = 0.0

@@ -3,10 +3,10 @@
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
 from orchestrator.settings import Settings
-from orchestrator.store import connections
+from orchestrator.store import audit, connections
 from orchestrator.store.database import get_database
 from orchestrator.vault import Vault
 from registry.base import Json
@@ -39,7 +39,12 @@ def save(settings: Settings, owner_id: str, name: str, document: Json) -> bool:
         raise WrongUse("the connection cannot be used as it is", faults=faults) from None
     shown, secrets = split(connection)
     row = {"kind": connection.kind, "config": shown, "secrets": Vault(settings).close(secrets)}
-    return get_database(settings).write(lambda c: connections.save(c, owner_id, name, row))
+
+    def write(database: Connection) -> bool:
+        audit.record(database, owner_id, settings.by, "connection.saved", name, kind=connection.kind)
+        return connections.save(database, owner_id, name, row)
+
+    return get_database(settings).write(write)
 
 
 def _fault(field: str, words: str) -> Fault:
@@ -52,7 +57,14 @@ def remove(settings: Settings, owner_id: str, name: str) -> None:
     Raises:
         Refused: `unknown_connection`.
     """
-    if not get_database(settings).write(lambda c: connections.remove(c, owner_id, name)):
+
+    def write(database: Connection) -> bool:
+        done = connections.remove(database, owner_id, name)
+        if done:
+            audit.record(database, owner_id, settings.by, "connection.removed", name)
+        return done
+
+    if not get_database(settings).write(write):
         raise Refused(f"you have no connection {name[:60]!r}", code="unknown_connection")
 
 

@@ -1,10 +1,14 @@
 """What a person may do to work under way: cancel, try again, fork, wake. Rows first, wake-ups after."""
 
+from sqlalchemy import Connection, select
+
 from orchestrator import crashpoints, desk, events, queue
+from orchestrator.records import Wake
 from orchestrator.settings import Settings
-from orchestrator.store import forks, projects, repairs, runs, tasks
+from orchestrator.store import audit, forks, projects, repairs, runs, tasks
 from orchestrator.store.database import get_database
 from orchestrator.store.repairs import How, Repaired
+from orchestrator.store.tables import tasks as tasks_table
 from registry.base import Json
 from registry.errors import Refused
 
@@ -15,8 +19,14 @@ def cancel(settings: Settings, project_id: str, *, by: str) -> None:
     Raises:
         Refused: `unknown_project`, `project_ended`.
     """
-    database = get_database(settings)
-    if not database.write(lambda c: projects.cancel(c, project_id, f"cancelled by {by}")):
+
+    def write(connection: Connection) -> bool:
+        done = projects.cancel(connection, project_id, f"cancelled by {by}")
+        if done:
+            audit.of_project(connection, project_id, by, "project.cancelled")
+        return done
+
+    if not get_database(settings).write(write):
         raise Refused(f"project {project_id} has ended already", code="project_ended")
     crashpoints.reached("cancelled")
     events.publish(settings, project_id, 0)
@@ -29,8 +39,16 @@ def retry(settings: Settings, task_id: str, *, by: str) -> None:
     Raises:
         Refused: `unknown_task`, `not_failed`.
     """
-    ready = get_database(settings).write(lambda c: tasks.retry(c, task_id))
-    queue.send(settings, ready)
+
+    def write(connection: Connection) -> list[Wake]:
+        ready = tasks.retry(connection, task_id)
+        project_id = connection.execute(
+            select(tasks_table.c.project_id).where(tasks_table.c.id == task_id)
+        ).scalar_one()
+        audit.of_project(connection, project_id, by, "task.retried", task_id)
+        return ready
+
+    queue.send(settings, get_database(settings).write(write))
 
 
 def fork(settings: Settings, run_id: str, seq: int, *, by: str) -> str:
@@ -39,7 +57,13 @@ def fork(settings: Settings, run_id: str, seq: int, *, by: str) -> str:
     Raises:
         Refused: `unknown_run`, `not_root`, `task_running`, `unknown_checkpoint`.
     """
-    new_id, project_id, ready = get_database(settings).write(lambda c: forks.fork(c, run_id, seq))
+
+    def write(connection: Connection) -> tuple[str, str, list[Wake]]:
+        made = forks.fork(connection, run_id, seq)
+        audit.of_project(connection, made[1], by, "run.forked", run_id, at=seq, into=made[0])
+        return made
+
+    new_id, project_id, ready = get_database(settings).write(write)
     queue.send(settings, ready)
     events.publish(settings, project_id, 0)
     return new_id

@@ -10,10 +10,10 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
 from orchestrator.settings import Settings
-from orchestrator.store import access
+from orchestrator.store import access, audit
 from orchestrator.store.database import get_database, shares_key
 from registry.base import Json
 from registry.errors import Fault, Refused, WrongUse
@@ -82,6 +82,7 @@ def add(
         if sum(one.revoked_at is None for one in access.keys_of(connection, owner_id)) >= MAX_KEYS:
             raise Refused(f"{MAX_KEYS} keys are in force already; revoke one first", code="quota")
         access.create_key(connection, row)
+        audit.record(connection, owner_id, settings.by, "key.made", id_, name=name.strip(), scopes=chosen)
         return next(one for one in access.keys_of(connection, owner_id) if one.id == id_)
 
     return view(get_database(settings).write(write)), text
@@ -99,7 +100,14 @@ def revoke(settings: Settings, owner_id: str, key_id: str) -> None:
     Raises:
         Refused: `unknown_key`.
     """
-    if not get_database(settings).write(lambda c: access.revoke(c, owner_id, key_id)):
+
+    def write(connection: Connection) -> bool:
+        done = access.revoke(connection, owner_id, key_id)
+        if done:
+            audit.record(connection, owner_id, settings.by, "key.revoked", key_id)
+        return done
+
+    if not get_database(settings).write(write):
         raise Refused(f"you have no key {key_id[:60]!r} in force", code="unknown_key")
 
 
@@ -155,6 +163,7 @@ def redeem(settings: Settings, code: str) -> tuple[str, Who]:
         owner_id = access.redeem(connection, _digests(settings, code))
         if owner_id is not None:
             access.open_session(connection, row | {"owner_id": owner_id}, life_ms)
+            audit.record(connection, owner_id, owner_id, "session.opened", row["id"])
         return owner_id
 
     owner_id = get_database(settings).write(write) if code.startswith(CODE) and len(code) <= 100 else None

@@ -4,9 +4,11 @@ Ids begin with their time: rows made within a minute share their first character
 """
 
 import re
+from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, Connection, Table, or_, select
 
+from orchestrator.store import audit
 from orchestrator.store.tables import projects, runs, signals, tasks
 from registry.errors import Refused
 
@@ -26,7 +28,15 @@ def project_id(connection: Connection, given: str, owner: str) -> str:
         Refused: `unknown_project`, or `ambiguous_id` when several begin like that.
     """
     own = (projects.c.owner_id == owner) & (projects.c.kind == "project")
-    return _one(connection, projects, own, given, "project")
+    try:
+        return _one(connection, projects, own, given, "project")
+    except Refused as refused:
+        gone = audit.pruned(connection, owner, given) if len(given) == WHOLE else None
+        if gone is None:
+            raise
+        day = f"{datetime.fromtimestamp(gone.at / 1000, UTC):%d %B %Y}"
+        words = f"project {given} ({gone.data['title']}) was taken away on {day} because it was old"
+        raise Refused(words, code=refused.code) from None
 
 
 def thread_id(connection: Connection, given: str, owner: str) -> str:

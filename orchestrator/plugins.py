@@ -19,6 +19,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row
 
 from orchestrator.settings import Settings
+from orchestrator.store import audit
 from orchestrator.store import plugins as moves
 from orchestrator.store.database import get_database, is_new
 from registry import archives
@@ -106,6 +107,9 @@ def install(
         if manifest.id not in there and len(there) >= MAX_PLUGINS:
             raise Refused(f"{MAX_PLUGINS} plugins are installed already; remove one first", code="quota")
         moves.save(connection, settings.owner, manifest.id, values)
+        audit.record(
+            connection, settings.owner, settings.by, "plugin.installed", manifest.id, digest=values.get("digest")
+        )
         return moves.get(connection, settings.owner, manifest.id)
 
     with _alone(settings) as root:
@@ -144,7 +148,12 @@ def disable(settings: Settings, plugin_id: str) -> dict[str, Json]:
         Refused: `unknown_plugin`.
     """
     _one(settings, plugin_id)
-    get_database(settings).write(lambda c: moves.disable(c, settings.owner, plugin_id, "its owner disabled it"))
+
+    def write(connection: Connection) -> None:
+        if moves.disable(connection, settings.owner, plugin_id, "its owner disabled it"):
+            audit.record(connection, settings.owner, settings.by, "plugin.disabled", plugin_id)
+
+    get_database(settings).write(write)
     return one(settings, plugin_id)
 
 
@@ -159,7 +168,12 @@ def enable(settings: Settings, plugin_id: str) -> dict[str, Json]:
         read(settings, _installed(row))
     except Changed as changed:
         raise Refused(f"{changed}: review and install it anew", code="changed") from None
-    get_database(settings).write(lambda c: moves.enable(c, settings.owner, plugin_id, row.digest))
+
+    def write(connection: Connection) -> None:
+        if moves.enable(connection, settings.owner, plugin_id, row.digest):
+            audit.record(connection, settings.owner, settings.by, "plugin.enabled", plugin_id, digest=row.digest)
+
+    get_database(settings).write(write)
     return one(settings, plugin_id)
 
 
@@ -169,8 +183,15 @@ def remove(settings: Settings, plugin_id: str) -> None:
     Raises:
         Refused: `unknown_plugin`.
     """
+
+    def write(connection: Connection) -> str | None:
+        gone = moves.remove(connection, settings.owner, plugin_id)
+        if gone is not None:
+            audit.record(connection, settings.owner, settings.by, "plugin.removed", plugin_id)
+        return gone
+
     with _alone(settings) as root:
-        if get_database(settings).write(lambda c: moves.remove(c, settings.owner, plugin_id)) is None:
+        if get_database(settings).write(write) is None:
             raise _unknown(plugin_id)
         _sweep(settings, root)
 

@@ -12,6 +12,7 @@ from orchestrator import crashpoints
 from orchestrator.records import Wake
 from orchestrator.settings import Settings
 from registry.errors import OfficinaError
+from registry.queues import DEFAULT
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 
 RUN, ADVANCE, CALL = "officina.run", "officina.advance", "officina.call"
 QUEUE = "officina"
+#: Steps of priority in the broker; without `strict_priority` every message has the same.
+STEPS = 3
 #: Characters of a label in a message: enough to read, small enough for three copies in Redis.
 LABEL_CHARS = 80
 
@@ -45,6 +48,8 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "result_accept_content": ["json"],
         "task_default_queue": QUEUE,
         "task_create_missing_queues": True,
+        # RabbitMQ fixes it when a queue is made; so it is there before anybody wants it.
+        "task_queue_max_priority": STEPS - 1,
         # The message is a wake-up: the row's lease brings back what a dead worker held, not the broker.
         "task_acks_late": False,
         "task_reject_on_worker_lost": False,
@@ -114,35 +119,61 @@ def warm(settings: Settings) -> None:
 
 def send(settings: Settings, wakes: Iterable[Wake]) -> int:
     """Sends wake-ups after their rows are committed; returns how many went out. Never raises for the broker's sake."""
-    messages = [((w.run_id,), labels(w)) for w in wakes]
-    return _publish(settings, RUN, messages)
+    return _publish(settings, RUN, [((w.run_id,), labels(w), options(settings, w)) for w in wakes])
+
+
+def celery_name(queue: str | None) -> str:
+    """What the broker calls a queue; ours have a name of their own among others of the same broker."""
+    return QUEUE if queue in (None, DEFAULT) else f"{QUEUE}.{queue}"
+
+
+def known_name(celery_queue: str) -> str:
+    """The same the other way round."""
+    return DEFAULT if celery_queue == QUEUE else celery_queue.removeprefix(f"{QUEUE}.")
+
+
+def options(settings: Settings, wake: Wake) -> dict[str, Any]:
+    """Where a wake-up goes."""
+    found: dict[str, Any] = {"queue": celery_name(wake.queue)}
+    return found | {"priority": _step(settings, wake.priority)} if settings.strict_priority else found
+
+
+def _step(settings: Settings, priority: int) -> int:
+    """The broker's number for it: of Redis' the smallest comes first, of RabbitMQ's the largest."""
+    step = 2 if priority >= 7 else 1 if priority >= 4 else 0
+    return step if (settings.broker or "").startswith("amqp") else STEPS - 1 - step
 
 
 def labels(wake: Wake) -> dict[str, str]:
     """What a person reads of a run in Flower, whose lists cut it after some forty characters."""
     words = {"task": wake.task or "the plan", "agent": wake.agent, "project": wake.project}
+    if wake.queue is not None:
+        words["queue"] = wake.queue
     return {name: word[:LABEL_CHARS] for name, word in words.items()}
 
 
-def advance(settings: Settings, project_id: str, title: str) -> bool:
-    """Wakes a project: someone should send what its rows have ready."""
-    return _publish(settings, ADVANCE, [((project_id,), {"project": title[:LABEL_CHARS]})]) == 1
+def advance(settings: Settings, project_id: str, title: str, where: str | None = None) -> bool:
+    """Wakes a project: someone who serves this queue (None: the default one) should send what its rows have ready."""
+    first = options(settings, Wake("", title, None, "", 9, where))
+    return _publish(settings, ADVANCE, [((project_id,), {"project": title[:LABEL_CHARS]}, first)]) == 1
 
 
 def call(settings: Settings, request_ids: Iterable[str]) -> int:
     """Wakes calls that were asked for over HTTP; returns how many messages went out."""
-    return _publish(settings, CALL, [((one,), {}) for one in request_ids])
+    return _publish(settings, CALL, [((one,), {}, options(settings, Wake("", "", None, "", 9))) for one in request_ids])
 
 
-def _publish(settings: Settings, name: str, messages: Sequence[tuple[tuple[str, ...], dict[str, str]]]) -> int:
+def _publish(
+    settings: Settings, name: str, messages: Sequence[tuple[tuple[str, ...], dict[str, str], dict[str, Any]]]
+) -> int:
     if not messages:
         return 0
     sent = 0
     try:
         app = sender(settings)
         with app.producer_pool.acquire(block=True, timeout=5) as producer:
-            for args, kwargs in messages:
-                app.send_task(name, args, kwargs, producer=producer, ignore_result=True, retry=False)
+            for args, kwargs, where in messages:
+                app.send_task(name, args, kwargs, producer=producer, ignore_result=True, retry=False, **where)
                 sent += 1
                 crashpoints.reached("published")
     except Exception as error:  # kombu, redis and socket errors alike: the rows stand, the clock sends again
@@ -162,6 +193,7 @@ def _transport(broker: str | None) -> dict[str, Any]:
     return {
         # Longer than any job, so that it never causes a parallel run; recovery comes from leases.
         "visibility_timeout": 1_800,
+        "priority_steps": list(range(STEPS)),
         "unacked_restore_interval": 10,
         "unacked_restore_throttle": 1,
         "socket_timeout": 15,

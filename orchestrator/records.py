@@ -411,3 +411,5 @@ class Wake:
     task: str | None
     agent: str
     priority: int = 5
+    #: None: the default queue.
+    queue: str | None = None

@@ -15,7 +15,7 @@ from orchestrator.known import load_presets, registries
 from orchestrator.ports.studio import MAX_SAVED, comparable_name
 from orchestrator.producer import Submitted
 from orchestrator.settings import Settings
-from orchestrator.store import agents, generators, memories, pins
+from orchestrator.store import agents, audit, generators, memories, pins
 from orchestrator.store.database import get_database
 from orchestrator.store.memories import Space
 from registry.agents import AgentDefinition
@@ -59,6 +59,7 @@ def create_agent(settings: Settings, skills: SkillRegistry, body: dict[str, Json
         if agents.count_saved(connection, settings.owner) >= MAX_SAVED:
             raise Refused(f"{MAX_SAVED} agents are saved already; delete one first", code="quota")
         agents.save(connection, settings.owner, made, name_key=comparable_name(made.name), call_key=None)
+        audit.record(connection, settings.owner, settings.by, "agent.saved", made.id, **_rights(made))
         return _agent(_mine(connection, settings, made.id))
 
     return _twice(settings, write)
@@ -94,6 +95,8 @@ def change_agent(
         if comparable_name(made.name) != comparable_name(row.name):
             _free(connection, settings, skills, made.name)
         agents.change(connection, row.id, made, name_key=comparable_name(made.name))
+        fields = sorted(changes)
+        audit.record(connection, settings.owner, settings.by, "agent.changed", row.key, fields=fields, **_rights(made))
         return _agent(_mine(connection, settings, agent_id))
 
     return _twice(settings, write)
@@ -131,8 +134,15 @@ def remove_agent(settings: Settings, agent_id: str, *, version: str | None) -> N
         row = _mine(connection, settings, agent_id)
         _same(row, version)
         agents.remove(connection, row.id)
+        audit.record(connection, settings.owner, settings.by, "agent.removed", row.key)
 
     get_database(settings).write(write)
+
+
+def _rights(agent: AgentDefinition) -> dict[str, Json]:
+    """What an agent may do, for the audit log: its name, and what was granted to it."""
+    may = {"permissions": dict(agent.permissions) or None, "mode": agent.mode, "skills": list(agent.skills) or None}
+    return {"name": agent.name, "packs": sorted(agent.packs) or None, "hooks": len(agent.hooks) or None} | may
 
 
 def generator_list(settings: Settings, *, limit: int, after: tuple[int, str] | None) -> list[dict[str, Json]]:

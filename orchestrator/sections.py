@@ -178,3 +178,9 @@ class Keeping(Section):
     """Characters of its text."""
     agenda_days: int = Field(365, ge=1)
     """Days a plan of an agent is kept that nobody changes."""
+    history_days: int | None = Field(None, ge=0)
+    """Days after a project's end that its events, messages, checkpoints and calls are kept; none: for ever."""
+    files_days: int | None = Field(None, ge=0)
+    """Days after a project's end that its workspace is kept; none: for ever."""
+    project_days: int | None = Field(None, ge=0)
+    """Days after a project's end that anything of it is kept; none: for ever."""

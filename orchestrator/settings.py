@@ -30,6 +30,7 @@ from orchestrator.sections import (
 )
 from registry import masking
 from registry.graph.limits import GraphLimits
+from registry.queues import QueueRule
 
 Tier = Literal["fast", "standard", "deep"]
 
@@ -140,7 +141,6 @@ class Limits(GraphLimits):
     """Runs of one project that work at once, unless its file says otherwise."""
     owner_parallel: int | None = Field(None, ge=1)
     """Runs of one owner that work at once, over all projects; none: no limit."""
-
     task_requests: int = Field(40, ge=1)
     """GETs web skills of one task may make."""
     task_hosts: int = Field(20, ge=1)
@@ -225,32 +225,28 @@ class Settings(BaseSettings):
     """Folder of your own presets, which win over those that ship; none: `~/.officina/presets`."""
     skills_root: Path | None = None
     """Folder of your own documents (playbooks), which win over those that ship; none: `~/.officina/skills`."""
-
     mcp_file: Path | None = None
     """Your own MCP servers; none: `~/.officina/mcp.json`. Those of this installation (`mcp.json` in `home`) win."""
     mcp_start_s: float = Field(30, gt=0)
     """Seconds an MCP server has to start, and to say what it offers."""
     mcp_idle_s: float = Field(300, gt=0)
     """Seconds after which an MCP server that nobody uses is stopped."""
-
     secret_key: SecretStr | None = None
     """Key of stored secrets (several, parted by commas: the first encrypts); none: one of its own in `home`."""
     net_allow: str = ""
     """For tests: `host:port` pairs, parted by commas, that skills may reach though they are private."""
-
     images: ImageModel | None = None
     """Who makes pictures: `OFFICINA_IMAGES__NAME=...`; none: `image.generate` makes none."""
     image_placeholder: bool = False
     """Let a card with the prompt stand for a picture where nobody makes any; it says what it is."""
-
     embeddings: EmbeddingModel | None = None
     """Who places texts by their meaning: `OFFICINA_EMBEDDINGS__NAME=...`; none: documents are found by words alone."""
-
     search: tuple[SearchProvider, ...] = ()
     """Search providers as a JSON list, the first that answers wins: `[{"kind": "searxng", "url": "..."}]`."""
-
     owner: str = "local"
     """Whom submitted projects belong to."""
+    actor: str | None = None
+    """Who acts, for the audit log; none: the owner."""
     timezone: str = "UTC"
     """The owner's time zone (IANA name): what schedules mean that name none."""
 
@@ -258,6 +254,12 @@ class Settings(BaseSettings):
     """Runs one worker process carries at once (threads, or processes with the prefork pool)."""
     worker_pool: Literal["threads", "prefork"] = "threads"
     """Threads suit agents that wait for models; prefork suits work that computes."""
+    queues: tuple[QueueRule, ...] = ()
+    """Rules that give runs queues of their own, the first that fits wins, as a JSON list:
+    `[{"queue": "code", "needs": ["code.execute", "shell"]}]`. Every process of an installation needs the same."""
+    strict_priority: bool = False
+    """Whether runs of urgent projects (7 to 9) overtake all others in the broker, and those below 4 wait for all
+    others; otherwise a project's priority is a larger share of the queue, and nobody waits for ever."""
     drain_ms: int = Field(200, ge=0)
     """Milliseconds in which a child run is fast. Fast ones follow one another in a slot without a message each, and a
     slot takes nothing more that way once it has worked so long; 0: every run is a job of its own."""
@@ -353,6 +355,11 @@ class Settings(BaseSettings):
         for model in (*self.models.values(), *self.more_models):
             if model.own_key:
                 masking.remember(model.own_key)
+
+    @property
+    def by(self) -> str:
+        """Who acts, for the record."""
+        return self.actor or self.owner
 
     @property
     def database(self) -> str:

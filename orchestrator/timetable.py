@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, select
 from orchestrator.ports import firings
 from orchestrator.ports.schedules import StoredSchedules
 from orchestrator.settings import Settings
-from orchestrator.store import schedules
+from orchestrator.store import audit, schedules
 from orchestrator.store.database import get_database, now_ms
 from registry import masking
 from registry.base import Json
@@ -97,6 +97,7 @@ def change(settings: Settings, schedule_id: str, *, title: str | None, status: s
             schedules.let_go_on(connection, row.id, following)
         if values:
             schedules.change(connection, row.id, values)
+        audit.record(connection, settings.owner, settings.by, "schedule.changed", row.id, title=title, status=status)
         return view(_mine(connection, settings, schedule_id))
 
     return get_database(settings).write(write)
@@ -107,7 +108,14 @@ def remove(settings: Settings, schedule_id: str) -> None:
     Raises:
         Refused: `unknown_schedule`.
     """
-    if not get_database(settings).write(lambda c: schedules.remove(c, settings.owner, schedule_id)):
+
+    def write(connection: Connection) -> bool:
+        done = schedules.remove(connection, settings.owner, schedule_id)
+        if done:
+            audit.record(connection, settings.owner, settings.by, "schedule.removed", schedule_id)
+        return done
+
+    if not get_database(settings).write(write):
         raise _unknown(schedule_id)
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Text, func, or_, select, type_coerce
 from orchestrator.states import RUN_ENDED
 from orchestrator.store.tables import runs
 from registry.base import Json
+from registry.queues import DEFAULT
 
 #: Children at work that one look reads.
 MOST: Final = 200
@@ -63,7 +64,7 @@ def by_task(connection: Connection, project_id: str) -> dict[str | None, list[Js
     """
     r = runs.c
     columns = (r.id, r.parent_id, r.parent_step, r.position, r.task_id, r.kind)
-    facts = (r.status, r.waiting_on, r.error, r.steps, r.attempt)
+    facts = (r.status, r.waiting_on, r.error, r.steps, r.attempt, r.queue)
     rows = connection.execute(select(*columns, *facts).where(r.project_id == project_id)).all()
     made = {row.id: _run(row) for row in rows}
     roots: dict[str | None, list[Json]] = defaultdict(list)
@@ -144,5 +145,6 @@ def _run(row: Any) -> dict[str, Json]:
         "code": row.error and row.error.get("code"),
         "steps": row.steps,
         "attempt": row.attempt,
+        "queue": row.queue or DEFAULT,
         "children": [],
     }

@@ -113,6 +113,8 @@ class AgentDefinition(Part):
     avatar: str | None = None
     prompts: dict[str, Prompt] = Field(default_factory=dict)
     tier: Tier = "standard"
+    #: What rules of queues look at, besides tier and skills.
+    labels: list[str] = Field(default_factory=list)
     #: An alias from `models`, or a model ref; wins over `tier`.
     model: str | ModelRef | None = None
     models: dict[str, str | ModelRef] = Field(default_factory=dict)

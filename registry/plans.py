@@ -43,6 +43,8 @@ class PlannedTask(Model):
     expected_output: Annotated[str, Field(max_length=500)] | None = None
     #: Files that have to be there at the end; a missing one is a warning.
     deliverables: Annotated[list[WorkspacePath], Field(max_length=5)] = Field(default_factory=list)
+    #: What rules of queues look at (`docs/queues.md`).
+    labels: Annotated[list[Slug], Field(max_length=8)] = Field(default_factory=list)
     #: An agent by id or name; None: the team's agent of the role.
     agent: Annotated[str, Field(min_length=1, max_length=120)] | None = None
     #: For the agent's graph, as `$input.data`.

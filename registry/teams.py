@@ -82,14 +82,15 @@ def assemble(
 
 
 def for_task(agent: AgentDefinition, task: PlannedTask, *, registered: Collection[str]) -> AgentDefinition:
-    """The agent as one task uses it: its effective skills, and the task's tier.
+    """The agent as one task uses it: its effective skills, the task's tier, and the labels of both.
 
     A task that lists skills narrows the agent to the baseline and to those of them it holds. An agent the task names
     keeps its own tier unless the task says one.
     """
     skills = effective_skills(agent.skills, task.skills, registered=registered)
     tier = task.tier if task.agent is None or "tier" in task.model_fields_set else agent.tier
-    return _with(agent, skills=skills, tier=tier)
+    labels = {"labels": _distinct([*agent.labels, *task.labels])} if task.labels else {}
+    return _with(agent, skills=skills, tier=tier, **labels)
 
 
 def effective_skills(held: Sequence[str], listed: Sequence[str], *, registered: Collection[str]) -> list[str]:

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -188,8 +188,11 @@ def worker_process(tmp_path: Path) -> "Iterator[Callable[..., WorkerProcess]]":
 
     started: list[WorkerProcess] = []
 
-    def start(settings: "Settings", **changed: str) -> "WorkerProcess":
-        worker = WorkerProcess(settings, tmp_path / f"worker-{len(started) + 1}.log", changed)
+    def start(
+        settings: "Settings", queues: Sequence[str] = (), autoscale: tuple[int, int] | None = None, **changed: str
+    ) -> "WorkerProcess":
+        log = tmp_path / f"worker-{len(started) + 1}.log"
+        worker = WorkerProcess(settings, log, changed, queues=queues, autoscale=autoscale)
         started.append(worker)
         return worker
 

@@ -1,6 +1,6 @@
 """Real worker processes for tests, each in a session of its own so that all of it can be killed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -27,6 +27,8 @@ class WorkerProcess:
         changed: Mapping[str, str],
         module: str | None = None,
         more: Mapping[str, str] | None = None,
+        queues: Sequence[str] = (),
+        autoscale: tuple[int, int] | None = None,
     ) -> None:
         self.name = f"test-{next(_numbers)}"
         self.log = log
@@ -36,7 +38,9 @@ class WorkerProcess:
             | {f"OFFICINA_{name}": value for name, value in changed.items()}
         )
         slots = int(changed.get("WORKER_SLOTS", 8))
-        command = worker_command(settings, name=self.name, slots=slots, pool=changed.get("WORKER_POOL"))
+        pool = changed.get("WORKER_POOL")
+        options = {"slots": slots, "pool": pool, "queues": queues, "autoscale": autoscale}
+        command = worker_command(settings, name=self.name, **options)  # type: ignore[arg-type]
         if module is not None:
             command = [module if word == "workers.commands.child" else word for word in command]
             environment["PYTHONPATH"] = str(Path(__file__).parents[1])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from orchestrator import crashpoints, outside
+from orchestrator import crashpoints, outside, queue
 from orchestrator import events as followers
 from orchestrator.records import Event, FileRecord
 from orchestrator.store import actions, loading
@@ -36,16 +36,22 @@ Act = Callable[[Authority], SkillResult]
 
 
 def perform(runtime: Runtime, project_id: str) -> int:
-    """Runs every answered action of a project that nobody has begun; returns how many."""
+    """Runs every answered action of a project that nobody has begun; returns how many. Those of queues that are not
+    served here are passed on."""
     count = 0
     while not runtime.stopping:
-        row = runtime.database.write(lambda c: actions.claim(c, project_id))
+        row = runtime.database.write(lambda c: actions.claim(c, project_id, runtime.queues))
         if row is None:
             break
         crashpoints.reached("begun")
         with runtime.acting(row.id):
             _perform(runtime, row)
         count += 1
+    if runtime.queues is not None and runtime.settings.queues:
+        with runtime.database.read() as connection:
+            others = actions.elsewhere(connection, project_id, runtime.queues)
+        for name in others:
+            queue.advance(runtime.settings, project_id, "answered actions", name)
     return count
 
 

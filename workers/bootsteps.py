@@ -14,10 +14,10 @@ from celery import bootsteps
 from celery.signals import worker_shutting_down
 
 from orchestrator.clock import Clock
-from orchestrator.queue import QUEUE
+from orchestrator.queue import known_name
 from workers import allocator, alone
 from workers.consumer import Ears
-from workers.runtime import Runtime, runtime
+from workers.runtime import Runtime, runtime, serve
 from workers.sandbox.process import find_sandbox
 
 log = logging.getLogger(__name__)
@@ -64,6 +64,8 @@ class Clockwork(bootsteps.StartStopStep):
         super().__init__(parent, **options)
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
+        self._queues = frozenset(known_name(name) for name in parent.app.amqp.queues.consume_from)
+        serve(self._queues)  # before the pool forks
 
     def start(self, parent: Any) -> None:
         threads = "thread" in type(parent.pool).__module__
@@ -71,8 +73,7 @@ class Clockwork(bootsteps.StartStopStep):
         # With processes the children carry the runs; this process only ticks.
         mine = runtime(parent.concurrency if threads else 0, shared=threads)
         mine.retire = lambda reason: self._retire(mine, reason)
-        listens = QUEUE in parent.app.amqp.queues.consume_from  # else it may well hear nothing
-        ears = Ears(mine.settings, mine.database) if listens else None
+        ears = Ears(mine.settings, mine.database, self._queues)
         gc.collect()
         gc.freeze()  # what is loaded by now stays: later collections need not walk all of it each time
         self._thread = threading.Thread(target=self._tick, args=(mine, ears), name="clock", daemon=True)
@@ -82,12 +83,12 @@ class Clockwork(bootsteps.StartStopStep):
     def stop(self, _parent: Any) -> None:
         self._done.set()
 
-    def _tick(self, mine: Runtime, ears: Ears | None) -> None:
+    def _tick(self, mine: Runtime, ears: Ears) -> None:
         clock = Clock(mine.settings, mine.database, mine.worker_id)
         while not self._done.wait(mine.settings.limits.clock_tick_s):
             try:
                 clock.tick()
-                if ears is not None and mine.has_room and ears.deaf():
+                if mine.has_room and ears.deaf():
                     mine.retire(f"it heard nothing for {mine.settings.limits.deaf_s:g} s while runs wait")
             except Exception:
                 log.exception("the clock missed a tick")

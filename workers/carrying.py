@@ -17,6 +17,7 @@ from orchestrator.store.committer import Group
 from orchestrator.store.database import Database
 from orchestrator.store.runs import Claim
 from registry.errors import LeaseStale, RunFailure
+from registry.queues import DEFAULT
 from workers.engine import ending, loop
 from workers.engine.services import Services
 from workers.engine.session import Session
@@ -65,11 +66,13 @@ class Carrier:
         hold: Hold,
         alone: Alone | None = None,
         refill: Callable[[str], None] = lambda _project_id: None,
+        queues: frozenset[str] | None = None,
     ) -> None:
         """
         Args:
             alone: what is done with suspects; none: a run has this process to itself anyway.
             refill: told of a project whose claims made room in the queue for its next wake-ups.
+            queues: only runs of these are claimed; none: of whichever.
         """
         self._database = database
         self._services = services
@@ -77,6 +80,7 @@ class Carrier:
         self._hold = hold
         self._alone = alone
         self._refill = refill
+        self._queues = queues
         self._lease_ms = round(services.limits.lease_s * 1000)
         self._claims = Group(self._claim_together)
 
@@ -91,11 +95,16 @@ class Carrier:
 
     def claim_these(self, run_ids: Sequence[str]) -> list[Claimed]:
         """Claims several runs at once; those that somebody else has are not in it."""
-        return self._claim(lambda c: runs.claim_all(c, run_ids, self._worker_id, self._lease_ms))
+        return self._claim(lambda c: runs.claim_all(c, run_ids, self._worker_id, self._lease_ms, self._queues))
 
     def claim_siblings(self, run_id: str, limit: int) -> list[Claimed]:
         """Claims children of the same parent that nobody has begun."""
-        return self._claim(lambda c: runs.claim_siblings(c, run_id, limit, self._worker_id, self._lease_ms))
+        queues = self._queues
+        return self._claim(lambda c: runs.claim_siblings(c, run_id, limit, self._worker_id, self._lease_ms, queues))
+
+    def serves(self, wake: Wake) -> bool:
+        """Whether a run that is woken may be carried here."""
+        return self._queues is None or (wake.queue or DEFAULT) in self._queues
 
     def carry_claimed(self, claimed: Claimed) -> Carried:
         """Carries a claimed run as far as it goes."""

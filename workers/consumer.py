@@ -15,6 +15,7 @@ from sqlalchemy import select
 
 from orchestrator import queue
 from orchestrator.settings import Settings
+from orchestrator.store import routing
 from orchestrator.store.database import Database
 from orchestrator.store.tables import runs
 
@@ -40,8 +41,9 @@ class Ears:
     rows show it, so they are asked; a broker that cannot be reached makes nobody deaf.
     """
 
-    def __init__(self, settings: Settings, database: Database) -> None:
+    def __init__(self, settings: Settings, database: Database, queues: frozenset[str]) -> None:
         self._settings = settings
+        self._mine = routing.within(queues)
         self._database = database
         self._lock = threading.Lock()
         self._heard = self._asked = time.monotonic()
@@ -67,7 +69,7 @@ class Ears:
             self._heard = time.monotonic()
 
     def _others_wait(self) -> bool:
-        waiting = select(runs.c.id).where(runs.c.status == "queued", runs.c.wakes >= IGNORED).limit(1)
+        waiting = select(runs.c.id).where(runs.c.status == "queued", runs.c.wakes >= IGNORED, self._mine).limit(1)
         with self._database.read() as connection:
             return connection.execute(waiting).first() is not None
 

@@ -114,7 +114,7 @@ class Drain:
         room = self._room() if fast else 0
         if not room:
             return done, []
-        mine = {wake.run_id for wake in done.children[:room]}
+        mine = {wake.run_id for wake in [w for w in done.children if self._carrier.serves(w)][:room]}
         others = tuple(wake for wake in done.children if wake.run_id not in mine)
         return replace(done, children=others), self._carrier.claim_these(sorted(mine))
 
@@ -129,7 +129,8 @@ class Drain:
         child = last.record is not None  # only children are read before they are carried
         fast = child and done.word in RUN_ENDED and time.monotonic() - begun < self._limit_s
         room = self._room() if fast else 0
-        queue.send(self._settings, ready[room:])
-        if ready[:room]:
-            return self._carrier.claim_these([wake.run_id for wake in ready[:room]])
+        mine = [wake.run_id for wake in ready if self._carrier.serves(wake)][:room]
+        queue.send(self._settings, [wake for wake in ready if wake.run_id not in mine])
+        if mine:
+            return self._carrier.claim_these(mine)
         return self._carrier.claim_siblings(last.claim.run_id, room) if room else []

@@ -71,8 +71,11 @@ def _fan_out(job: Task[..., str], run_id: str, labels: dict[str, Any], children:
         queue.send(settings, children)
         return
     keep: dict[str, Any] = {"ignore_result": False}  # a chord counts results
-    header = [job.si(w.run_id, **queue.labels(w)).set(**keep) for w in children]
-    body = job.si(run_id, **labels).set(**keep)
+    header = [job.si(w.run_id, **queue.labels(w)).set(**keep, **queue.options(settings, w)) for w in children]
+    # The parent goes on in the queue it came from.
+    came: Any = job.request.delivery_info or {}
+    back: dict[str, Any] = {"queue": came.get("routing_key") or queue.QUEUE, "priority": came.get("priority") or 0}
+    body = job.si(run_id, **labels).set(**keep, **back)
     try:
         job.replace(chord(header, body))
     except Ignore:

@@ -92,6 +92,26 @@ def broker(settings: Settings) -> list[Finding]:
         return [Finding("broker", "ok", connection.as_uri())]
 
 
+def queues(settings: Settings) -> list[Finding]:
+    """Whether every queue that a rule names, or that runs wait in, has a living worker."""
+    from orchestrator.store import unserved, workers
+    from orchestrator.store.database import get_database
+    from registry.queues import names
+
+    with get_database(settings).read() as connection:
+        served, waiting = workers.serving(connection), unserved.depths(connection)
+    if not served:
+        return [Finding("queues", "absent", "no worker was seen within a minute", "`officina worker` starts one")]
+    known = [*names(settings.queues), *sorted(set(waiting) - set(names(settings.queues)))]
+    bare = [name for name in known if name not in served]
+    words = ", ".join(f"{name}: {served[name]} worker{'' if served[name] == 1 else 's'}" for name in sorted(served))
+    found = [Finding("queues", "broken" if bare else "ok", words)]
+    for name in bare:
+        words = f"no worker serves it; {waiting.get(name, 0)} runs wait there"
+        found.append(Finding(f"  {name}", "broken", words, f"`officina worker --queues {name}` serves it"))
+    return found
+
+
 def redis(settings: Settings) -> list[Finding]:
     """Asks Redis for its version."""
     if settings.redis is None:
@@ -217,6 +237,7 @@ _PROBES: dict[str, Callable[[Settings], list[Finding]]] = {
     "database": database,
     "secrets": secrecy,
     "broker": broker,
+    "queues": queues,
     "redis": redis,
     "model": model,
     "sandbox": sandbox,

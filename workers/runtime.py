@@ -62,16 +62,20 @@ LOOK_S = 0.5
 class Runtime:
     """The worker's side of the store: claims, carries, renews, lets go."""
 
-    def __init__(self, settings: Settings, slots: int, *, shared: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, slots: int, *, shared: bool = False, queues: frozenset[str] | None = None
+    ) -> None:
         """
         Args:
             settings: what is in force.
             slots: runs it carries at once.
             shared: whether runs have neighbours in this process; suspects then get a process of their own.
+            queues: only runs of these are carried here; none: of whichever.
         """
         tracing.start("worker")
         self.settings = settings
         self.slots = slots
+        self.queues = queues
         self.worker_id = new_id()
         self.database = get_database(settings)
         self.services = services(settings)
@@ -93,6 +97,7 @@ class Runtime:
             lambda session: self._holding(session.record.id, session),
             cells.carry if cells else None,
             self._refill,
+            queues,
         )
         # Where processes carry runs, each carries one: nothing follows it without a message.
         self._drain = Drain(self._carrier, settings, self._room) if shared and settings.drain_ms else None
@@ -101,6 +106,7 @@ class Runtime:
         self._stop = threading.Event()
         self._idle = threading.Condition(self._lock)
         about = {"id": self.worker_id, "host": socket.gethostname(), "pid": os.getpid(), "slots": slots}
+        about["queues"] = sorted(queues) if queues is not None else None
         self.database.write(lambda c: workers.register(c, about))
         crashpoints.reached("registered")
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
@@ -367,8 +373,15 @@ def _preset(agent: AgentDefinition) -> Target:
 
 
 _runtime: Runtime | None = None
+_queues: frozenset[str] | None = None
 _pid = 0
 _making = threading.Lock()
+
+
+def serve(queues: frozenset[str]) -> None:
+    """Names the queues of this process, and of those it forks, before they have a runtime."""
+    global _queues
+    _queues = queues
 
 
 def runtime(slots: int | None = None, *, shared: bool = False) -> Runtime:
@@ -377,5 +390,6 @@ def runtime(slots: int | None = None, *, shared: bool = False) -> Runtime:
     with _making:
         if _runtime is None or _pid != os.getpid():
             settings = get_settings()
-            _runtime, _pid = Runtime(settings, slots or settings.worker_slots, shared=shared), os.getpid()
+            made = Runtime(settings, slots or settings.worker_slots, shared=shared, queues=_queues)
+            _runtime, _pid = made, os.getpid()
         return _runtime

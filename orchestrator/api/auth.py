@@ -30,9 +30,7 @@ class Asking:
     def __init__(self, who: Who, settings: Settings) -> None:
         self.who = who
         self.owner = who.owner_id
-        self.settings = (
-            settings if who.owner_id == settings.owner else settings.model_copy(update={"owner": self.owner})
-        )
+        self.settings = settings.model_copy(update={"owner": self.owner, "actor": who.name})
 
     @property
     def database(self) -> Database:

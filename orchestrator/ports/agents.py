@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from orchestrator.ports.keys import call_key
 from orchestrator.ports.studio import MAX_SAVED, comparable_name
 from orchestrator.store import agents as moves
-from orchestrator.store import threads
+from orchestrator.store import audit, threads
 from orchestrator.store.database import Database
 from registry.agents import AgentDefinition
 from registry.base import Json
@@ -63,6 +63,7 @@ class StoredAgents:
             creator = str(row.creator_key)
             _free_name(connection, caller, agent.name, self._others, but=row.key)
             moves.change(connection, row.id, agent, name_key=_name_key(agent.name, row.project_id, creator))
+            _note(connection, caller, "agent.changed", str(row.key), fields=sorted(changes))
             return row_of(agent, "delegate")
 
         return self._twice(change)
@@ -75,6 +76,7 @@ class StoredAgents:
             if (thread := threads.speaks_in(connection, caller.owner_id, row.key)) is not None:
                 raise SkillError("conflict", f"it speaks in the thread {thread}; it can go when another speaks there")
             moves.remove(connection, row.id)
+            _note(connection, caller, "agent.removed", str(row.key))
             return str(row.key), str(row.name)
 
         return self._database.write(remove)
@@ -131,7 +133,14 @@ def _create(
         project_id=lives,
         creator_key=creator_key,
     )
+    _note(connection, caller, "agent.saved", agent.id, name=agent.name, level=level, skills=list(agent.skills))
     return row_of(agent, level)
+
+
+def _note(connection: Connection, caller: Caller, act: str, agent_id: str, **facts: Json) -> None:
+    """An agent's act goes to the audit log like a person's."""
+    by = caller.agent_name or caller.owner_id
+    audit.record(connection, caller.owner_id, by, act, agent_id, project_id=caller.project_id, **facts)
 
 
 def _creator(connection: Connection, caller: Caller) -> tuple[str, bool]:

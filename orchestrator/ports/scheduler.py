@@ -10,7 +10,7 @@ from orchestrator.ports.firings import seen
 from orchestrator.ports.keys import call_key
 from orchestrator.ports.schedules import MAX_ACTIVE
 from orchestrator.ports.voices import Rooms, Voice, invalid, looser, mode_of, thread_of
-from orchestrator.store import schedules, sends
+from orchestrator.store import audit, schedules, sends
 from orchestrator.store.database import Database, now_ms
 from registry.base import Json
 from registry.errors import SkillError
@@ -60,6 +60,7 @@ class StoredScheduler:
                     raise SkillError("conflict", "it has no time left to run at; change its cron, or make another")
                 _room(connection, caller.owner_id)
                 schedules.let_go_on(connection, row.id, following)
+            _note(connection, caller, "schedule.changed", row.id, status="paused" if paused else "active")
             return view(_mine(connection, caller, schedule_id))
 
         return self._database.write(move)
@@ -70,6 +71,7 @@ class StoredScheduler:
         def move(connection: Connection) -> None:
             row = _mine(connection, caller, schedule_id)
             schedules.remove(connection, caller.owner_id, row.id)
+            _note(connection, caller, "schedule.removed", row.id)
 
         self._database.write(move)
 
@@ -102,6 +104,7 @@ class StoredScheduler:
             "created_at": schedule.anchor,
         }
         schedules.create(connection, row)
+        _note(connection, caller, "schedule.made", str(row["id"]), title=schedule.title)
         return _told(connection, caller, str(row["id"]))
 
     def _change(self, connection: Connection, hand: Hand, planned: Planned) -> dict[str, Json]:
@@ -119,6 +122,7 @@ class StoredScheduler:
         values |= self._new_voice(connection, hand, planned, row, title)
         values |= _new_times(connection, planned, row, title)
         schedules.change(connection, row.id, values)
+        _note(connection, hand.caller, "schedule.changed", row.id, fields=sorted(values))
         return _told(connection, hand.caller, row.id)
 
     def _new_voice(
@@ -216,6 +220,12 @@ def view(row: Row[Any]) -> dict[str, Json]:
         "threadId": row.thread_id,
         "lastFiredAt": row.last_run_at,
     }
+
+
+def _note(connection: Connection, caller: Caller, act: str, schedule_id: str, **facts: Json) -> None:
+    """An agent's act goes to the audit log like a person's."""
+    by = caller.agent_name or caller.owner_id
+    audit.record(connection, caller.owner_id, by, act, schedule_id, project_id=caller.project_id, **facts)
 
 
 def _told(connection: Connection, caller: Caller, schedule_id: str) -> dict[str, Json]:

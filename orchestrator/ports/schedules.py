@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from orchestrator import makers
 from orchestrator.ports.keys import call_key
 from orchestrator.settings import Settings
-from orchestrator.store import generators
+from orchestrator.store import audit, generators
 from orchestrator.store import schedules as moves
 from orchestrator.store.database import Database
 from registry.base import Json
@@ -67,10 +67,11 @@ class StoredSchedules:
             "call_key": call_key(caller),
             "created_at": schedule.anchor,
         }
+        by = caller.agent_name or self._settings.by
         try:
-            return self._database.write(lambda c: _store(c, row))
+            return self._database.write(lambda c: _store(c, row, by, caller.project_id))
         except IntegrityError:  # the same call in two places: the other one was first
-            return self._database.write(lambda c: _store(c, row))
+            return self._database.write(lambda c: _store(c, row, by, caller.project_id))
 
     def _skill(self, caller: Caller, action: dict[str, Json], allowed: frozenset[str] | None) -> dict[str, Json]:
         """The action with the skill's own name and its input as it would run."""
@@ -90,7 +91,7 @@ class StoredSchedules:
         return action | {"skill": found.name, "input": checked.canonical}
 
 
-def _store(connection: Connection, row: dict[str, Any]) -> str:
+def _store(connection: Connection, row: dict[str, Any], by: str, project_id: str | None) -> str:
     if mine := moves.of_call(connection, row["call_key"]):
         return mine
     action = row["action"]
@@ -100,6 +101,7 @@ def _store(connection: Connection, row: dict[str, Any]) -> str:
         raise SkillError("quota", f"{MAX_ACTIVE} schedules are active already; one has to end first")
     made = new_id()
     moves.create(connection, row | {"id": made})
+    audit.record(connection, row["owner_id"], by, "schedule.made", made, project_id=project_id, title=row["title"])
     return made
 
 

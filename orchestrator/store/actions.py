@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, insert, select, update
+from sqlalchemy import Connection, Row, and_, insert, not_, select, update
 
 from orchestrator.records import Event, FileRecord
-from orchestrator.store import events, repairs
+from orchestrator.store import events, repairs, routing
 from orchestrator.store.database import now_ms
 from orchestrator.store.signals import DEFAULT_LIFE_MS
 from orchestrator.store.sql import upsert
@@ -19,8 +19,9 @@ from registry.ids import new_id
 UNBEGUN = and_(signals.c.carry_on, signals.c.status == "answered", ~signals.c.rejected, signals.c.execution == "none")
 
 
-def claim(connection: Connection, project_id: str) -> Row[Any] | None:
-    """Takes one answered action of a project that nobody has begun: the mark before the effect.
+def claim(connection: Connection, project_id: str, queues: frozenset[str] | None = None) -> Row[Any] | None:
+    """Takes one answered action of a project that nobody has begun, and whose run is of one of these queues (None: of
+    whichever): the mark before the effect.
 
     Concurrent claimers of one action: the conditional update lets one of them have it. The project is locked first, so
     that a cancel comes before the mark and there is none, or after it and the action is told to stop.
@@ -29,6 +30,8 @@ def claim(connection: Connection, project_id: str) -> Row[Any] | None:
     if connection.execute(alive.with_for_update(key_share=True)).first() is None:
         return None
     waiting = select(signals.c.id).where(signals.c.project_id == project_id, UNBEGUN)
+    if queues is not None:
+        waiting = waiting.join(runs, runs.c.id == signals.c.run_id, isouter=True).where(routing.within(queues))
     mine = (
         update(signals)
         .where(
@@ -77,10 +80,17 @@ def settle(
     events.append(connection, row.project_id, [*lines, told])
 
 
-def waiting_projects(connection: Connection, limit: int) -> list[str]:
-    """Projects with an answered action that nobody has begun."""
-    query = select(signals.c.project_id).where(UNBEGUN)
-    return list(connection.execute(query.distinct().limit(limit)).scalars())
+def waiting(connection: Connection, limit: int) -> list[tuple[str, str | None]]:
+    """Projects with an answered action that nobody has begun, each with the queue of the run that asked."""
+    query = select(signals.c.project_id, runs.c.queue).join(runs, runs.c.id == signals.c.run_id, isouter=True)
+    return [(p, q) for p, q in connection.execute(query.where(UNBEGUN).distinct().limit(limit))]
+
+
+def elsewhere(connection: Connection, project_id: str, queues: frozenset[str]) -> list[str | None]:
+    """Queues beside these in which such actions of one project wait."""
+    query = select(runs.c.queue).join(signals, runs.c.id == signals.c.run_id)
+    others = query.where(signals.c.project_id == project_id, UNBEGUN, not_(routing.within(queues)))
+    return list(connection.execute(others.distinct()).scalars())
 
 
 def give_up(connection: Connection, limit: int, silent_ms: int) -> list[str]:

@@ -24,6 +24,7 @@ from sqlalchemy.sql.expression import FunctionElement
 
 from orchestrator.settings import Settings
 from orchestrator.store import columns
+from orchestrator.store.routing import ROUTES, Routes
 from registry.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ class Database:
         self.sqlite = self.url.get_backend_name() == "sqlite"
         #: What closes values that hold a secret; None: they are written as they are.
         self.seal: columns.Seal | None = None
+        #: Which queue a run's wake-ups go to.
+        self.routes = Routes()
         self._engine: Engine | None = None
         self._pid = 0
         self._make = threading.Lock()
@@ -107,6 +110,7 @@ class Database:
                 if self._engine is None:
                     self._engine, self._pid = self._create(), os.getpid()
                     setattr(self._engine.dialect, columns.SEAL, self.seal)
+                    self._engine.update_execution_options(**{ROUTES: self.routes})
                     self._writers = threading.RLock()
         return self._engine
 
@@ -280,7 +284,9 @@ def get_database(settings: Settings) -> Database:
     found = _databases.get(settings.database)
     if found is None:
         # A process that stands still in the middle of a transaction keeps others out no longer than its leases hold.
-        found = _databases.setdefault(settings.database, _open(settings.database, settings.limits.lease_s))
+        made = _open(settings.database, settings.limits.lease_s)
+        made.routes = Routes(settings.queues)
+        found = _databases.setdefault(settings.database, made)
         if found.seal is None and not found.in_memory and shares_key(settings):
             found.seal = _HomeSeal(settings)
     return found

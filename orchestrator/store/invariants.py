@@ -27,6 +27,8 @@ _PROJECT_ENDED: Final = "('completed', 'partial', 'failed', 'cancelled')"
 #: Kinds of signals that a run waits for.
 _ASKS: Final = "('decision', 'question', 'interrupt', 'gate', 'budget')"
 #: States in which a task has a root run under way.
+#: Projects whose history was taken away because it was old.
+_PRUNED: Final = "(SELECT id FROM projects WHERE history_pruned_at IS NOT NULL)"
 _TASK_LIVE: Final = "('queued', 'running', 'needs_input', 'waiting')"
 #: Kinds of runs that are nobody's children.
 _ROOTS: Final = "('root', 'plan', 'thread', 'compact')"
@@ -152,14 +154,15 @@ _RUNS: Final = (
         "a run's last checkpoint is there",
         "SELECT r.id, r.checkpoint, (SELECT max(c.number) FROM checkpoints c WHERE c.run_id = r.id) AS found "
         "FROM runs r WHERE r.checkpoint <> "
-        "coalesce((SELECT max(c.number) FROM checkpoints c WHERE c.run_id = r.id), 0)",
+        "coalesce((SELECT max(c.number) FROM checkpoints c WHERE c.run_id = r.id), 0) "
+        f"AND r.project_id NOT IN {_PRUNED}",
     ),
     Invariant(
         "history_broken",
         "the messages of a run are numbered from 1 without a gap, up to what the run says",
         "SELECT r.id, r.messages, m.found, m.last FROM runs r LEFT JOIN (SELECT run_id, count(*) AS found, max(number) "
         "AS last FROM messages GROUP BY run_id) m ON m.run_id = r.id "
-        "WHERE r.messages <> coalesce(m.last, 0) OR m.found <> m.last",
+        f"WHERE (r.messages <> coalesce(m.last, 0) OR m.found <> m.last) AND r.project_id NOT IN {_PRUNED}",
     ),
 )
 
@@ -380,7 +383,7 @@ _TRACES: Final = (
         "the events of a trace are numbered from 1 without a gap, up to its counter",
         "SELECT t.id, t.seq, e.found, e.last FROM traces t LEFT JOIN (SELECT trace_id, count(*) AS found, max(seq) "
         "AS last FROM events GROUP BY trace_id) e ON e.trace_id = t.id "
-        "WHERE t.seq <> coalesce(e.last, 0) OR e.found <> e.last",
+        f"WHERE (t.seq <> coalesce(e.last, 0) OR e.found <> e.last) AND t.id NOT IN {_PRUNED}",
     ),
 )
 

@@ -8,6 +8,7 @@ from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Ta
 
 from orchestrator.store import columns
 from orchestrator.store.hooked import deliveries, webhooks
+from orchestrator.store.house_tables import audit, leases
 from orchestrator.store.notebook_tables import agenda_items, agendas, passages, pins, recalled_runs, sources
 from orchestrator.store.requests import requests
 from orchestrator.store.tables import metadata
@@ -199,9 +200,11 @@ __all__ = [
     "agenda_items",
     "agendas",
     "api_keys",
+    "audit",
     "deliveries",
     "firings",
     "generators",
+    "leases",
     "memories",
     "memory_words",
     "metadata",

@@ -3,8 +3,8 @@
 from sqlalchemy import Connection, or_, update
 
 from orchestrator.store.database import now_ms
+from orchestrator.store.house_tables import leases
 from orchestrator.store.sql import insert_or_ignore
-from orchestrator.store.tables import leases
 
 
 def elect(connection: Connection, name: str, holder: str, ttl_ms: int) -> bool:

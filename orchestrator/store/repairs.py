@@ -16,7 +16,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, text, update
 
 from orchestrator.records import Event, RepairRecord, Wake
-from orchestrator.store import events, signals
+from orchestrator.store import audit, events, signals
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import calls, projects, repairs, runs
 from orchestrator.store.tables import signals as signals_table
@@ -112,6 +112,8 @@ def repair(
     told |= {"output": result if how == "result" else None}
     line = _line(call, "run.repaired", {key: value for key, value in told.items() if value is not None})
     events.append(connection, run.project_id, [*_result(call, how, result), line])
+    facts = {"call": call.call_id, "skill": call.name, "how": how, "reason": reason}
+    audit.record(connection, run.owner_id, by, "run.repaired", run_id, project_id=run.project_id, **facts)
     return done
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, case, exists, func, insert, select, upda
 
 from orchestrator.records import Event, Wake
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED
-from orchestrator.store import events, wakes
+from orchestrator.store import events, routing, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import projects, runs, tasks
 from registry.errors import Refused
@@ -121,25 +121,40 @@ def claim(connection: Connection, run_id: str, worker_id: str, lease_ms: int) ->
     return claim_all(connection, [run_id], worker_id, lease_ms).get(run_id)
 
 
-def claim_all(connection: Connection, run_ids: Sequence[str], worker_id: str, lease_ms: int) -> dict[str, Claim]:
-    """The same for several runs, by their ids; those that could not be claimed are not in it.
+def claim_all(
+    connection: Connection,
+    run_ids: Sequence[str],
+    worker_id: str,
+    lease_ms: int,
+    queues: frozenset[str] | None = None,
+) -> dict[str, Claim]:
+    """The same for several runs, by their ids; those that could not be claimed are not in it, nor are those of other
+    queues than these (None: of whichever).
 
     A run that was marked for a wake-up has its place already; another takes one under its project's lock.
     """
     waits = wakes.any_unsent(runs.c.project_id) | wakes.owner_waits(runs.c.project_id)
     facts = select(*_FACTS, waits.label("more"))
-    query = facts.where(runs.c.id.in_(run_ids), runs.c.status == "queued").order_by(runs.c.id)
+    mine = (runs.c.id.in_(run_ids), runs.c.status == "queued", routing.within(queues))
+    query = facts.where(*mine).order_by(runs.c.id)
     found: Sequence[Row[Any]] = connection.execute(query).all()
     placed = _placed(connection, [row for row in found if not row.wakes])
     return _claim(connection, [row for row in found if row.wakes or row.id in placed], placed, worker_id, lease_ms)
 
 
-def claim_siblings(connection: Connection, run_id: str, limit: int, worker_id: str, lease_ms: int) -> dict[str, Claim]:
+def claim_siblings(
+    connection: Connection,
+    run_id: str,
+    limit: int,
+    worker_id: str,
+    lease_ms: int,
+    queues: frozenset[str] | None = None,
+) -> dict[str, Claim]:
     """The same for marked runs that the parent of this one made and nobody has claimed, oldest place first; what
     somebody else is claiming just now is passed over."""
     parent = select(runs.c.parent_id).where(runs.c.id == run_id).scalar_subquery()
     here = (runs.c.parent_id == parent) & (runs.c.status == "queued") & (runs.c.wakes > 0)
-    query = select(*_FACTS).where(here).order_by(runs.c.position).limit(limit)
+    query = select(*_FACTS).where(here, routing.within(queues)).order_by(runs.c.position).limit(limit)
     found = connection.execute(query.with_for_update(key_share=True, skip_locked=True)).all()
     return _claim(connection, found, [], worker_id, lease_ms)  # type: ignore[arg-type]
 
@@ -319,11 +334,11 @@ def _by(waiting_on: str) -> str:
     return "backoff" if waiting_on == "backoff" else "timer"
 
 
-def overdue_wakes(connection: Connection, limit: int) -> list[Wake]:
-    """Wake-ups to send again: queued runs that nobody claimed since the last one."""
+def overdue_wakes(connection: Connection, limit: int, queues: frozenset[str] | None = None) -> list[Wake]:
+    """Wake-ups to send again: queued runs of these queues (None: of all) that nobody claimed since the last one."""
     due = (
         select(runs.c.id)
-        .where(runs.c.status == "queued", runs.c.wakes > 0, runs.c.due_at <= now_ms())
+        .where(runs.c.status == "queued", runs.c.wakes > 0, runs.c.due_at <= now_ms(), routing.within(queues))
         .order_by(runs.c.due_at)
         .limit(limit)
     )

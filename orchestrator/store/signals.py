@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
 
 from orchestrator.records import QUOTA, Event, SignalRecord, Wake
 from orchestrator.states import RUN_ENDED, SIGNAL_OF_PARK
-from orchestrator.store import wakes
+from orchestrator.store import audit, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.events import append as append_events
 from orchestrator.store.tables import projects, runs, signals
@@ -98,6 +98,7 @@ def answer(connection: Connection, signal_id: str, payload: Json, *, rejected: b
     ready = _requeue(connection, found, "answer")
     data = {"signalId": signal_id, "payload": payload, "rejected": rejected, "by": by}
     _tell(connection, found, "signal.answered", data)
+    _note(connection, found, by, "signal.answered", rejected=rejected)
     return Answered(signal_id, found.owner_id, found.project_id, ready, act=found.carry_on and not rejected)
 
 
@@ -114,7 +115,15 @@ def dismiss(connection: Connection, signal_id: str, *, by: str) -> Answered:
     gone = update(signals).where(signals.c.id == signal_id, signals.c.status == "open")
     if not connection.execute(gone.values(status="dismissed", answered_by=by, answered_at=now_ms())).rowcount:
         raise Refused(f"signal {signal_id} is {found.status} already", code="already_answered")
+    _note(connection, found, by, "signal.dismissed")
     return Answered(signal_id, found.owner_id, found.project_id, [])
+
+
+def _note(connection: Connection, found: Row[Any], by: str, act: str, **facts: Json) -> None:
+    """The audit log's line: what was asked, and of a decision which call exactly."""
+    asked = {"kind": found.kind, "title": found.title, "skill": (found.action or {}).get("skill")}
+    told = asked | {"digest": found.digest, "run": found.run_id} | facts
+    audit.record(connection, found.owner_id, by, act, found.id, project_id=found.project_id, **told)
 
 
 def expire_due(connection: Connection, limit: int) -> list[Answered]:

@@ -47,6 +47,9 @@ projects = Table(
     #: The folder's name under the workspace root.
     Column("workspace", Text, nullable=False),
     Column("trace_parent", Text),  # of its submit: where its spans hang; None: nobody traced that
+    #: When its history, and its files, were taken away because they were old; None: they are there.
+    columns.time("history_pruned_at"),
+    columns.time("files_pruned_at"),
     #: Tasks that have not ended; the project closes when it reaches 0.
     columns.count("open_tasks"),
     columns.count("completed_tasks"),
@@ -209,6 +212,8 @@ runs = Table(
     Column("permissions", columns.JsonText, nullable=False),
     Column("approvals", Text, nullable=False),
     Column("priority", Integer, nullable=False),
+    #: Where its last wake-up went; None: the default queue.
+    Column("queue", Text),
     Column("error", columns.JsonText),
     columns.time("created_at", nullable=False),
     columns.time("started_at"),
@@ -435,16 +440,9 @@ workers = Table(
     Column("pid", Integer, nullable=False),
     Column("slots", Integer, nullable=False),
     columns.count("active"),
+    #: Names of the queues it serves; None: the default one.
+    Column("queues", columns.JsonText),
     columns.time("started_at", nullable=False),
     columns.time("seen_at", nullable=False),
     columns.time("stopped_at"),
-)
-
-#: Elections: who does a job that one process at a time should do.
-leases = Table(
-    "leases",
-    columns.metadata,
-    columns.key("name"),
-    Column("holder", Text, nullable=False),
-    columns.time("until", nullable=False),
 )

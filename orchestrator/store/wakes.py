@@ -19,6 +19,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, case, exists, fun
 
 from orchestrator.records import Wake
 from orchestrator.states import PROJECT_ENDED
+from orchestrator.store import routing
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import projects, runs, tasks
 
@@ -192,7 +193,7 @@ def mark(connection: Connection, run_ids: list[str]) -> list[Wake]:
     ids = set(connection.execute(moved).scalars())
     named = (
         select(
-            *(runs.c.id, runs.c.kind, runs.c.agent_name, runs.c.priority),
+            *(runs.c.id, runs.c.kind, runs.c.agent_name, runs.c.priority, runs.c.definition_digest, runs.c.queue),
             *(projects.c.title, tasks.c.key, tasks.c.title.label("task")),
         )
         .join(projects, projects.c.id == runs.c.project_id)
@@ -200,7 +201,9 @@ def mark(connection: Connection, run_ids: list[str]) -> list[Wake]:
         .where(runs.c.id.in_(ids))
         .order_by(runs.c.priority.desc(), runs.c.created_at, runs.c.id)
     )
-    return [Wake(r.id, r.title, _about(r), r.agent_name, r.priority) for r in connection.execute(named)]
+    found = connection.execute(named).all()
+    queues = routing.assign(connection, found)
+    return [Wake(r.id, r.title, _about(r), r.agent_name, r.priority, queues[r.id]) for r in found]
 
 
 def _about(row: Any) -> str | None:

@@ -1,5 +1,6 @@
 """Moves of `workers`: a heartbeat row per worker process."""
 
+from collections import Counter
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
@@ -7,6 +8,7 @@ from sqlalchemy import Connection, func, insert, select, update
 from orchestrator.store import runs as moves
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import runs, workers
+from registry.queues import DEFAULT
 
 #: A worker not seen for so many milliseconds counts no more.
 SILENT_MS = 60_000
@@ -39,6 +41,20 @@ def seen(connection: Connection, host: str) -> dict[int, int]:
     """When each process of this host that has not left was last seen, by its number; the latest row of a number."""
     living = select(workers.c.pid, workers.c.seen_at).where(workers.c.host == host, workers.c.stopped_at.is_(None))
     return {row.pid: row.seen_at for row in connection.execute(living.order_by(workers.c.started_at))}
+
+
+def served(connection: Connection, *, lately: bool = False) -> frozenset[str]:
+    """Queues that living workers serve; `lately`: also those of workers that have just left, as in a rolling update."""
+    return frozenset(serving(connection, lately=lately))
+
+
+def serving(connection: Connection, *, lately: bool = False) -> Counter[str]:
+    """The same with how many workers serve each."""
+    lives = workers.c.seen_at > now_ms() - SILENT_MS
+    if not lately:
+        lives &= workers.c.stopped_at.is_(None)
+    rows = connection.execute(select(workers.c.queues).where(lives)).scalars()
+    return Counter(name for queues in rows for name in queues or [DEFAULT])
 
 
 def idle_slots(connection: Connection) -> int:

@@ -133,6 +133,7 @@ _WORDS: Final[dict[str, Callable[[Data], str]]] = {
     "map.item.started": _child,
     "map.item.completed": _child,
     "map.item.failed": _lost_child,
+    "project.pruned": lambda d: f"its {d['part']} was taken away because it was old",
     "mcp.skipped": lambda d: f"{d['server']}{' ' + d['tool'] if d.get('tool') else ''} left out: {d['reason']}",
     "mcp.failed": lambda d: f"{d['server']}: {d['reason']}",
 }

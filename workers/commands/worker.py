@@ -30,7 +30,12 @@ class PoolName(StrEnum):
 def worker(
     slots: Annotated[int | None, typer.Option(min=1, help="Runs it carries at once; default: as set.")] = None,
     pool: Annotated[PoolName | None, typer.Option(help="Threads wait well, processes compute well.")] = None,
-    queues: Annotated[str | None, typer.Option(help="Queues to listen to, with commas between.")] = None,
+    queues: Annotated[
+        str | None, typer.Option(help="Queues it serves, with commas between, as in code,default; default: default.")
+    ] = None,
+    autoscale: Annotated[
+        str | None, typer.Option(metavar="MAX,MIN", help="With --pool prefork: processes at most and at least.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Its name in Flower; default: one of its own.")] = None,
 ) -> None:
     """Run a worker on the broker and database that are set, and start it again when it ends."""
@@ -50,7 +55,8 @@ def worker(
         name=name or f"worker-{os.getpid()}",
         slots=slots,
         pool=pool.value if pool else None,
-        queues=queues.split(",") if queues else (),
+        queues=_queues(queues, settings),
+        autoscale=_bounds(autoscale, pool.value if pool else settings.worker_pool),
     )
     supervisor, caretaker = Supervisor(note), Caretaker(lambda: settings)
     with StopSignals(supervisor.hurry) as signals:
@@ -74,6 +80,40 @@ def worker(
             caretaker.stop()
 
 
+def _queues(written: str | None, settings: "Settings") -> list[str]:
+    """The names in `--queues`; one that no rule knows would be served for nothing.
+
+    Raises:
+        BadParameter: a name is unknown.
+    """
+    from registry.graph.findings import nearest
+    from registry.queues import names
+
+    found, known = [name.strip() for name in (written or "").split(",") if name.strip()], names(settings.queues)
+    for name in found:
+        if name not in known:
+            words = f"no rule of OFFICINA_QUEUES names the queue {name!r}{nearest(name, known)}"
+            raise typer.BadParameter(words, param_hint="--queues")
+    return found
+
+
+def _bounds(written: str | None, pool: str) -> tuple[int, int] | None:
+    """The two numbers in `--autoscale`.
+
+    Raises:
+        BadParameter: they are none, or the pool cannot grow.
+    """
+    if written is None:
+        return None
+    parts = [int(part) if part.strip().isdecimal() else 0 for part in written.split(",")]
+    if len(parts) != 2 or not parts[0] >= parts[1] >= 1:
+        raise typer.BadParameter("write MAX,MIN, as in 8,2", param_hint="--autoscale")
+    if pool != "prefork":
+        words = "only processes come and go: add --pool prefork; threads cost nothing while they wait"
+        raise typer.BadParameter(words, param_hint="--autoscale")
+    return parts[0], parts[1]
+
+
 def worker_command(
     settings: "Settings",
     *,
@@ -81,6 +121,7 @@ def worker_command(
     slots: int | None = None,
     pool: str | None = None,
     queues: Sequence[str] = (),
+    autoscale: tuple[int, int] | None = None,
 ) -> list[str]:
     """The command line of a worker process.
 
@@ -89,8 +130,11 @@ def worker_command(
         name: its name before the `@host`; two live workers of one host need two names.
         slots: runs it carries at once; none: as set.
         pool: `threads` or `prefork`; none: as set.
-        queues: what it listens to; none: the default queue.
+        queues: what it serves; none: the default queue.
+        autoscale: processes at most and at least; none: as many as slots.
     """
+    from orchestrator.queue import celery_name
+
     # -P keeps a folder called `workers` in the current directory from standing in for ours.
     return [
         *(sys.executable, "-P", "-m", "workers.commands.child", "worker"),
@@ -101,5 +145,6 @@ def worker_command(
         "--without-gossip",
         "--without-mingle",
         *(["--task-events"] if settings.monitor else []),
-        *(["--queues", ",".join(queues)] if queues else []),
+        *(["--queues", ",".join(map(celery_name, queues))] if queues else []),
+        *(["--autoscale", f"{autoscale[0]},{autoscale[1]}"] if autoscale else []),
     ]

@@ -200,6 +200,7 @@ _FIELDS: Final[dict[str, Shape]] = {
     "instructions": text(longest=_prompt_chars),
     "prompts": mapping(_PROMPT, "prompts"),
     "tier": choice(*TIERS),
+    "labels": _TEXTS,
     "model": _MODEL_REF,
     "models": mapping(_MODEL_REF, "model refs"),
     "fallback": many(_MODEL_REF, "model refs"),

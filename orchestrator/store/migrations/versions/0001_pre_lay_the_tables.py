@@ -83,6 +83,37 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("trace_id", "seq", name=op.f("pk_events")),
     )
     op.create_table(
+        "audit",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("owner_id", sa.Text(), nullable=False),
+        sa.Column("by", sa.Text(), nullable=False),
+        sa.Column("act", sa.Text(), nullable=False),
+        sa.Column("subject", sa.Text(), nullable=True),
+        sa.Column("project_id", sa.Text(), nullable=True),
+        sa.Column("data", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_audit")),
+    )
+    with op.batch_alter_table("audit", schema=None) as batch_op:
+        batch_op.create_index("ix_audit_owner_id_at_id", ["owner_id", "at", "id"], unique=False)
+        batch_op.create_index("ix_audit_subject", ["subject"], unique=False)
+
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute(
+            "CREATE FUNCTION audit_only_grows() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'the audit log only grows'; END $$"
+        )
+        op.execute(
+            "CREATE TRIGGER audit_only_grows BEFORE UPDATE OR DELETE ON audit "
+            "FOR EACH ROW EXECUTE FUNCTION audit_only_grows()"
+        )
+    else:
+        for move in ("UPDATE", "DELETE"):
+            op.execute(
+                f"CREATE TRIGGER audit_no_{move.lower()} BEFORE {move} ON audit "
+                "BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END"
+            )
+    op.create_table(
         "leases",
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("holder", sa.Text(), nullable=False),
@@ -117,6 +148,8 @@ def upgrade() -> None:
         sa.Column("rehearsal", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("workspace", sa.Text(), nullable=False),
         sa.Column("trace_parent", sa.Text(), nullable=True),
+        sa.Column("history_pruned_at", sa.BigInteger(), nullable=True),
+        sa.Column("files_pruned_at", sa.BigInteger(), nullable=True),
         sa.Column("open_tasks", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("completed_tasks", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("cost_micro", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
@@ -183,6 +216,7 @@ def upgrade() -> None:
         sa.Column("pid", sa.Integer(), nullable=False),
         sa.Column("slots", sa.Integer(), nullable=False),
         sa.Column("active", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("queues", sa.Text(), nullable=True),
         sa.Column("started_at", sa.BigInteger(), nullable=False),
         sa.Column("seen_at", sa.BigInteger(), nullable=False),
         sa.Column("stopped_at", sa.BigInteger(), nullable=True),
@@ -328,6 +362,7 @@ def upgrade() -> None:
         sa.Column("permissions", sa.Text(), nullable=False),
         sa.Column("approvals", sa.Text(), nullable=False),
         sa.Column("priority", sa.Integer(), nullable=False),
+        sa.Column("queue", sa.Text(), nullable=True),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("started_at", sa.BigInteger(), nullable=True),
@@ -929,6 +964,9 @@ def downgrade() -> None:
 
     op.drop_table("projects")
     op.drop_table("leases")
+    op.drop_table("audit")
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute("DROP FUNCTION audit_only_grows()")
     op.drop_table("events")
     op.drop_table("definitions")
     op.drop_table("connections")
