@@ -5,7 +5,7 @@ RUN = $(VENV)/.ready
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test test-crash test-faults test-models quick test-parked bench lint types format pictures desk-pictures flower-pictures skill-pages docs docs-serve lock lock-check clean
+.PHONY: help run up test test-crash test-faults test-models quick test-parked bench lint types format pictures desk-pictures flower-pictures skill-pages docs docs-serve lock lock-check audit clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
@@ -76,6 +76,10 @@ lock: ## Write the lock files anew (ARGS=--upgrade moves the pins; needs uv)
 
 lock-check: ## See that every pin has a wheel for each Python and system we promise (needs uv)
 	@deploy/lock check
+
+audit: $(DEV) ## Look every pin up in the public list of known holes (pip-audit, into an environment of its own; needs the internet)
+	@test -x .pip-audit/bin/pip-audit || { $(BIN)/python -m venv .pip-audit && .pip-audit/bin/pip install -q "pip-audit>=2.9,<3"; }
+	@.pip-audit/bin/pip-audit --disable-pip --require-hashes --requirement requirements.lock $(ARGS)
 
 clean: ## Remove the environment and all caches; .officina with your projects stays
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

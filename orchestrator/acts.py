@@ -24,6 +24,6 @@ def listed(
 
 def _view(row: Row[Any]) -> dict[str, Json]:
     time = datetime.fromtimestamp(row.at / 1000, UTC).isoformat(timespec="milliseconds")
-    shown = {"id": row.id, "at": row.at, "time": time, "by": row.by, "act": row.act, "subject": row.subject}
+    shown = {"id": row.id, "createdAt": row.at, "time": time, "by": row.by, "act": row.act, "subject": row.subject}
     shown |= {"projectId": row.project_id, "data": row.data}
     return {name: value for name, value in shown.items() if value is not None}

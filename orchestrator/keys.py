@@ -26,6 +26,7 @@ SCOPES: Final[dict[str, str]] = {
     "answer": "answer questions and dismiss notices; never decisions, which are a person's",
     "invoke": "call skills as an agent does",
     "connections": "store and remove connections",
+    "admin": "read the audit log",
 }
 #: What a key may do when nothing else is said.
 USUAL: Final = ("read", "write", "answer", "invoke")

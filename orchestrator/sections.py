@@ -101,11 +101,13 @@ class Rates(Section):
     """telegram.send."""
     whatsapp_send: str = "20/hour"
     """whatsapp.send."""
+    api: str | None = None
+    """Requests over HTTP of one key or session; none: no limit."""
 
     @field_validator("*")
     @classmethod
-    def _readable(cls, text: str) -> str:
-        if not _RATE.fullmatch(text):
+    def _readable(cls, text: str | None) -> str | None:
+        if text is not None and not _RATE.fullmatch(text):
             raise ValueError("write a number and a time, as in 60/minute (second, minute, hour, day)")
         return text
 

@@ -14,7 +14,6 @@ from sqlalchemy import Connection, Text, func, or_, select, type_coerce
 from orchestrator.states import RUN_ENDED
 from orchestrator.store.tables import runs
 from registry.base import Json
-from registry.queues import DEFAULT
 
 #: Children at work that one look reads.
 MOST: Final = 200
@@ -145,6 +144,6 @@ def _run(row: Any) -> dict[str, Json]:
         "code": row.error and row.error.get("code"),
         "steps": row.steps,
         "attempt": row.attempt,
-        "queue": row.queue or DEFAULT,
+        **({"queue": row.queue} if row.queue else {}),
         "children": [],
     }

@@ -196,6 +196,7 @@ def _project(row: Any, spent: Cost, has_plan: bool) -> dict[str, Json]:
         **_cost(row, spent),
         "createdAt": row.created_at,
         "endedAt": row.ended_at,
+        **_present(historyPrunedAt=row.history_pruned_at or None, filesPrunedAt=row.files_pruned_at),
     }
 
 
@@ -212,6 +213,8 @@ def _tasks(
 
 #: What of a project is listed; its brief, script and names of skills stay unread.
 _PROJECT_COLUMNS = [
+    projects.c.history_pruned_at,
+    projects.c.files_pruned_at,
     projects.c.id,
     projects.c.title,
     projects.c.status,

@@ -65,6 +65,7 @@ def secrecy(settings: Settings) -> list[Finding]:
 
 def database(settings: Settings) -> list[Finding]:
     """Connects and compares the schema with this release."""
+    from orchestrator.store import schema
     from orchestrator.store.database import get_database, revisions
 
     known = get_database(settings)
@@ -72,11 +73,14 @@ def database(settings: Settings) -> list[Finding]:
     if known.sqlite and name and not Path(name).exists():
         remedy = "`officina up` or `officina submit` makes it"
         return [Finding("database", "absent", f"{shown} is not there yet", remedy)]
+    if wrong := schema.faults(known):
+        words = f"{shown} does not fit this release: {schema.told(wrong)}"
+        return [Finding("database", "broken", words, schema.remedy(known))]
     there, wanted = revisions(known)
-    if there != wanted:
-        words = f"{shown} has schema {there or 'none'}, this release has {wanted}"
-        return [Finding("database", "broken", words, "run `officina db upgrade`")]
-    return [Finding("database", "ok", f"{shown}, schema {there}")]
+    words = (
+        f"schema {there}" if there == wanted else f"schema {there}, which this release can work on (it has {wanted})"
+    )
+    return [Finding("database", "ok", f"{shown}, {words}")]
 
 
 def broker(settings: Settings) -> list[Finding]:

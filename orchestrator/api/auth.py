@@ -4,6 +4,7 @@ A session can do what its owner can. A key does what its scopes say, and never a
 world waits for a person (spec: skills 20).
 """
 
+import hashlib
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
@@ -13,8 +14,10 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBea
 from orchestrator import keys
 from orchestrator.api.gate import Refusal
 from orchestrator.keys import Who
+from orchestrator.ports.meter import CountingMeter
 from orchestrator.settings import Settings
 from orchestrator.store.database import Database, get_database
+from registry.errors import SkillError
 
 COOKIE: Final = "officina_session"
 
@@ -61,7 +64,29 @@ def _asking(
         refusal = Refusal(401, "unauthenticated", words)
         refusal.headers = {"www-authenticate": "Bearer"}
         raise refusal
+    _admit(request, settings, str(shown))
     return Asking(who, settings)
+
+
+def _admit(request: Request, settings: Settings, shown: str) -> None:
+    """Counts the request of a key or session, under a digest of it.
+
+    Raises:
+        Refusal: 429, with the seconds to wait: it has asked too often.
+    """
+    if settings.rates.api is None:
+        return
+    meter: CountingMeter | None = getattr(request.app.state, "meter", None)
+    if meter is None:
+        meter = request.app.state.meter = CountingMeter(settings)
+    try:
+        meter.admit("api", hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()[:32])
+    except SkillError as error:
+        wait = next((detail.message for detail in error.details if detail.path == "retryAfter"), "1")
+        words = f"more than {settings.rates.api} requests of this key or session; try again in {wait} s"
+        refusal = Refusal(429, "rate_limited", words)
+        refusal.headers = {"retry-after": wait}
+        raise refusal from None
 
 
 def allowed(scope: str) -> Any:
@@ -81,6 +106,7 @@ Reading = Annotated[Asking, allowed("read")]
 Writing = Annotated[Asking, allowed("write")]
 Answering = Annotated[Asking, allowed("answer")]
 Invoking = Annotated[Asking, allowed("invoke")]
+Overseeing = Annotated[Asking, allowed("admin")]
 Connecting = Annotated[Asking, allowed("connections")]
 Anyone = Annotated[Asking, Depends(_asking)]
 

@@ -28,6 +28,8 @@ class ProjectLine(Out):
     ended_at: int | None
     tasks: int = Field(description="How many there are.")
     ended_tasks: int
+    history_pruned_at: int | None = Field(None, description="When its history was taken away, because it was old.")
+    files_pruned_at: int | None = Field(None, description="The same of its workspace.")
 
 
 class ErrorView(Out):
@@ -47,6 +49,7 @@ class RunView(Out):
     code: str | None
     steps: int
     attempt: int
+    queue: str | None = Field(None, description="Where it waits for a free slot, unless that is the default queue.")
     children: list["RunView"]
 
 
@@ -102,6 +105,8 @@ class ProjectView(Out):
     cost_usd: float
     created_at: int
     ended_at: int | None
+    history_pruned_at: int | None = Field(None, description="When its history was taken away, because it was old.")
+    files_pruned_at: int | None = Field(None, description="The same of its workspace.")
     workspace: str
     tasks: list[TaskView]
     files: list[FileView]

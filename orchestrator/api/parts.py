@@ -16,7 +16,7 @@ from registry.base import Json
 from registry.jsontext import JsonFault, has_lone_surrogate, parse
 
 PREFIX: Final = "/api/studio"
-USUAL: Final = (400, 401, 403, 404, 500, 503)
+USUAL: Final = (400, 401, 403, 404, 429, 500, 503)
 
 Limit = Annotated[int, Query(ge=1, le=200, description="Rows of one page.")]
 Cursor = Annotated[str | None, Query(max_length=200, description="`next` of the page before.")]

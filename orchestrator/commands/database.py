@@ -37,25 +37,20 @@ def check(
         float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for a database that answers, upgraded.")
     ] = 0,
 ) -> None:
-    """Say whether the database is at this release: for whatever has to wait until it is."""
+    """Say whether the database has the tables and columns this release needs: for whatever has to wait until it has."""
     from orchestrator.settings import get_settings
-    from orchestrator.store.database import get_database, is_new, revisions
-    from registry.errors import OfficinaError, Refused
+    from orchestrator.store import schema
+    from orchestrator.store.database import get_database
+    from registry.errors import OfficinaError
 
     database, until = get_database(get_settings()), time.monotonic() + wait
-    shown = database.url.render_as_string(hide_password=True)
     while True:
         try:
-            there, wanted = (None, "that of this release") if is_new(database) else revisions(database)
-            fault: Exception | None = None
-        except OfficinaError as error:
-            there, wanted, fault = None, "", error
-        if fault is None and there == wanted:
-            say(f"{shown} is at this release")
+            schema.require(database)
+        except OfficinaError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(LOOK_S)
+        else:
+            say(f"{schema.shown(database)} is at this release")
             return
-        if time.monotonic() >= until:
-            words = (
-                f"{shown} has {f'schema {there}' if there else 'no schema'}, not {wanted}: run `officina db upgrade`"
-            )
-            raise fault or Refused(words, code="schema")
-        time.sleep(LOOK_S)

@@ -3,7 +3,7 @@
 from typing import Literal, Protocol
 
 #: What is counted per owner; each is a setting of the same name.
-Rate = Literal["search", "fetch", "llm", "image", "email_send", "telegram_send", "whatsapp_send"]
+Rate = Literal["search", "fetch", "llm", "image", "email_send", "telegram_send", "whatsapp_send", "api"]
 
 
 class Meter(Protocol):

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from sqlalchemy import select
 
-from orchestrator.queue import sender
+from orchestrator.queue import send, sender
+from orchestrator.records import Wake
 from orchestrator.settings import Settings
 from orchestrator.signals import answer
 from orchestrator.states import PROJECT_ENDED
@@ -89,8 +91,8 @@ def test_each_queue_is_carried_by_its_own_workers(
 
     assert project.status == "completed"
     assert seen == {("default", plain.pid), ("gpu", plain.pid), ("code", code.pid), ("deep", code.pid)}
-    shown = {one["key"]: one["runs"][0]["queue"] for one in project.shown["tasks"]}
-    assert shown == {"write": "default", "compute": "code", "think": "deep", "render": "gpu"}
+    shown = {one["key"]: one["runs"][0].get("queue") for one in project.shown["tasks"]}
+    assert shown == {"write": None, "compute": "code", "think": "deep", "render": "gpu"}
 
 
 @pytest.mark.long
@@ -168,3 +170,35 @@ def test_an_action_with_a_yes_is_run_where_its_agent_may(
     eventually(lambda: project.signals[0].execution == "succeeded")
     assert project.ended() == "completed"
     assert done_by(ruled, code) >= 1, "the worker of the code queue was asked to run the action"
+
+
+def test_with_strict_priority_the_broker_gives_urgent_work_first(redis: Any, redis_url: str, tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, broker_url=redis_url, strict_priority=True, _env_file=None)  # type: ignore[call-arg]
+    send(settings, [Wake(str(priority), "p", None, "a", priority) for priority in (0, 5, 9, 4, 7)])
+
+    with sender(settings).connection_for_read() as connection:
+        channel: Any = connection.default_channel
+        order = [channel.basic_get("officina", no_ack=True).decode()[0][0] for _ in range(5)]
+
+    assert order == ["9", "7", "5", "4", "0"]
+
+
+@pytest.mark.long
+def test_processes_of_the_prefork_pool_come_with_the_work_and_serve_their_queue_alone(
+    tmp_path: Path, ruled: Settings, worker: Callable[..., WorkerProcess]
+) -> None:
+    code = worker("code", autoscale=(4, 1), WORKER_POOL="prefork", WORKER_SLOTS="1").ready()
+    plain = worker("default").ready()
+    keys = [f"t{n}" for n in range(6)]
+    script = {"delayMs": 2_000, "tasks": dict.fromkeys([*keys, "write"], SAYS)}
+    plan = [*(task(key, agent="coder") for key in keys), task("write")]
+    project = Watched(ruled, start(tmp_path / "p", ruled, plan, script, agents={"coder": CODER}).project_id)
+
+    children = psutil.Process(code.pid).children
+    eventually(lambda: len(children(recursive=True)) >= 3, 30)
+    seen = carried(ruled, project, 60)
+
+    assert project.status == "completed"
+    assert ("default", plain.pid) in seen
+    assert len({pid for queue, pid in seen if queue == "code"}) >= 2
+    assert plain.pid not in {pid for queue, pid in seen if queue == "code"}

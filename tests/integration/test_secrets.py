@@ -3,6 +3,7 @@
 import json
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from registry.skills import catalogue
 from tests import canary_worker
 from tests.projects import Watched, task
 from tests.stub_model import StubModel
+from tests.studio import asked, session_of
 from tests.support import eventually
 from tests.traps import Exchange, TrapSite, serving
 from tests.workers import WorkerProcess
@@ -124,6 +126,7 @@ def test_a_secret_is_found_in_the_secret_store_alone(
             shown += [_flower(flower.url)]
             places = {
                 "views": json.dumps(shown),
+                "pages": _pages(guarded, project),
                 "database": _database(database),
                 "redis": _redis(redis_url),
                 "logs": worker.output + (tmp_path / "flower.log").read_text(),
@@ -134,6 +137,7 @@ def test_a_secret_is_found_in_the_secret_store_alone(
             watching.end(5)
             flower.close()
     assert "log has it under" in places["views"], "the fall came to a generic word"
+    assert "signal.answered" in places["pages"], "the audit log was looked at as well"
     known = {place: sorted(name for name, secret in CANARY.items() if secret in text) for place, text in places.items()}
     # What the model itself wrote, and what its tools brought it, it sees again; what a connection opened it never saw.
     assert known.pop("model") == ["body", "header", "query", "result"]
@@ -150,6 +154,24 @@ def _approved(project: Watched, settings: Settings, redis_url: str) -> list[Any]
     card = eventually(lambda: signal.id in (found := _redis(redis_url)) and found, 10)
     answer(settings, signal.id, option="Do it", by="ann")
     return [seen, card]
+
+
+def _pages(settings: Settings, project: Watched) -> str:
+    """What the desk and the API show of everything, and the metrics: every route that needs no more than a project, a
+    task, a run or a signal."""
+    own = {"project_id": project.id, "key": "a", "run_id": project.runs[0].id, "signal_id": project.signals[0].id}
+    own |= {"seq": "3", "task_id": project.tasks["a"].id}
+    found = []
+    with asked(settings, session_of(settings)) as client:
+        paths = [str(route.path) for route in client.app.routes if "GET" in (getattr(route, "methods", None) or ())]  # type: ignore[attr-defined]
+        for path in sorted({*client.get("/openapi.json").json()["paths"], *paths}):
+            with suppress(KeyError):
+                url = path.format(**own)
+                if not url.endswith(("/stream", "/pulse", "/live", "/docs")) and "/static/" not in url:
+                    found.append(f"{url} {client.get(url).text}")
+    assert len(found) > 30
+    assert any(one.startswith(f"/projects/{project.id}/trace ") and "http.request" in one for one in found)
+    return "\n".join(found)
 
 
 def _signals(settings: Settings) -> Any:

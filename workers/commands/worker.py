@@ -50,6 +50,7 @@ def worker(
     settings = get_settings()
     if not settings.broker:
         raise NoBroker("no broker: start the embedded stack with `officina up`, or set OFFICINA_BROKER_URL")
+    _check_schema(settings)
     command = worker_command(
         settings,
         name=name or f"worker-{os.getpid()}",
@@ -78,6 +79,25 @@ def worker(
         finally:
             supervisor.stop()
             caretaker.stop()
+
+
+def _check_schema(settings: "Settings") -> None:
+    """A worker on a database that lacks what it needs would fail at each run, one by one.
+
+    Raises:
+        Refused: `schema`.
+    """
+    from orchestrator.store import schema
+    from orchestrator.store.database import get_database
+    from registry.errors import Unavailable
+
+    database = get_database(settings)
+    try:
+        schema.require(database)
+    except Unavailable as error:
+        note(f"{error.message}; the worker waits for it")
+    finally:
+        database.dispose()  # this process only watches over the one that works
 
 
 def _queues(written: str | None, settings: "Settings") -> list[str]:

@@ -25,6 +25,7 @@ MODULES: Final = (
     "threads",
     "knowledge",
     "plugins",
+    "audit",
 )
 
 
