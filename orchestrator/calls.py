@@ -120,7 +120,7 @@ def hand_on(
     most = settings.api.calls
     if not get_database(settings).write(lambda c: requests.put(c, row, most)):
         raise Refused(f"{most} calls of yours are open already; wait for some of them", code="queue_full")
-    queue.call(settings, [str(row["id"])])
+    queue.call(settings, {str(row["id"]): name})
     return Asked(str(row["id"]), within_s)
 
 

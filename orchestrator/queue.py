@@ -5,14 +5,14 @@ sends again what nobody claimed (settings and their reasons: spec reliability, B
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator import crashpoints
 from orchestrator.records import Wake
 from orchestrator.settings import Settings
 from registry.errors import OfficinaError
-from registry.queues import DEFAULT
+from registry.queues import DEFAULT, choose
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -158,9 +158,12 @@ def advance(settings: Settings, project_id: str, title: str, where: str | None =
     return _publish(settings, ADVANCE, [((project_id,), {"project": title[:LABEL_CHARS]}, first)]) == 1
 
 
-def call(settings: Settings, request_ids: Iterable[str]) -> int:
-    """Wakes calls that were asked for over HTTP; returns how many messages went out."""
-    return _publish(settings, CALL, [((one,), {}, options(settings, Wake("", "", None, "", 9))) for one in request_ids])
+def call(settings: Settings, asked: Mapping[str, str]) -> int:
+    """Wakes calls that were asked for over HTTP, by id with their skills: each goes where an agent goes that holds its
+    skill alone. Returns how many messages went out."""
+    queues = {one: choose(settings.queues, {"skills": [skill]}) for one, skill in asked.items()}
+    wakes = [Wake(one, "", None, "", 9, queue) for one, queue in queues.items()]
+    return _publish(settings, CALL, [((wake.run_id,), {}, options(settings, wake)) for wake in wakes])
 
 
 def _publish(

@@ -15,6 +15,7 @@ from orchestrator.store import audit
 from orchestrator.store import events as trace
 from orchestrator.store.database import now_ms
 from orchestrator.store.kept import agenda_items, agendas, passages, pins, recalled_runs
+from orchestrator.store.requests import requests
 from orchestrator.store.tables import (
     agents,
     calls,
@@ -55,8 +56,9 @@ def _over() -> ColumnElement[bool]:
     acting = exists().where(
         signals.c.project_id == projects.c.id, signals.c.carry_on, or_(signals.c.status == "open", coming)
     )
-    ended = projects.c.status.in_(sorted(PROJECT_ENDED))
-    return and_(projects.c.kind == "project", ended, projects.c.ended_at.is_not(None), ~at_work, ~acting)
+    calling = exists().where(requests.c.project_id == projects.c.id, requests.c.status != "done")
+    ended = and_(projects.c.status.in_(sorted(PROJECT_ENDED)), projects.c.ended_at.is_not(None))
+    return and_(projects.c.kind == "project", ended, ~at_work, ~acting, ~calling)
 
 
 def _left(part: Part) -> ColumnElement[bool]:
@@ -184,7 +186,7 @@ def _rest(connection: Connection, project_id: str) -> None:
     connection.execute(delete(reservations).where(reservations.c.run_id.in_(its_runs)))
     for start in range(0, len(spaces), PIECE):
         connection.execute(delete(windows).where(windows.c.id.in_(spaces[start : start + PIECE])))
-    for table in (signals, files, agendas, pins):
+    for table in (requests, signals, files, agendas, pins):
         connection.execute(delete(table).where(table.c.project_id == project_id))
     connection.execute(delete(dependencies).where(dependencies.c.task_id.in_(its_tasks)))
     for table in (runs, tasks, teams, agents):

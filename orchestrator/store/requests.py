@@ -123,13 +123,13 @@ def settle(connection: Connection, row: Row[Any], result: Mapping[str, Json]) ->
     return connection.execute(_mine(row).values(ended | {"content": None})).rowcount == 1
 
 
-def look_after(connection: Connection, limit: int) -> list[str]:
-    """What is due: calls nobody claimed and calls whose worker fell silent are to be sent (again), which are returned;
-    those that cannot go on end; those long done are forgotten."""
+def look_after(connection: Connection, limit: int) -> dict[str, str]:
+    """What is due: calls nobody claimed and calls whose worker fell silent are to be sent (again), which are returned
+    with their skills; those that cannot go on end; those long done are forgotten."""
     due = select(*_SHOWN, requests.c.input).where(requests.c.due_at <= now_ms())
     rows = list[Any](connection.execute(due.order_by(requests.c.due_at, requests.c.id).limit(limit)))
     now = int(connection.execute(select(now_ms())).scalar_one())
-    again: list[str] = []
+    again: dict[str, str] = {}
     lost: list[Row[Any]] = []
     for row in rows:
         if row.status == "done":
@@ -139,7 +139,7 @@ def look_after(connection: Connection, limit: int) -> list[str]:
                 lost.append(row)
         else:
             moved = _mine(row).values(status="queued", due_at=now_ms() + RESEND_MS)
-            again += [row.id] if connection.execute(moved).rowcount == 1 else []
+            again |= {row.id: row.skill} if connection.execute(moved).rowcount == 1 else {}
     for row in sorted(lost, key=lambda row: row.project_id):  # the counters of traces come last, in one order
         events.append(connection, row.project_id, _told(row))
     return again
