@@ -112,7 +112,7 @@ def history_piece(connection: Connection, project_id: str) -> int | None:
     if gone:
         connection.execute(update(projects).where(projects.c.id == project_id).values(history_pruned_at=BEGUN))
         return gone
-    trace.append(connection, project_id, [Event(LEFT, {"part": "history"})])
+    trace.append(connection, project_id, [Event("project.pruned", {"part": "history"})])
     connection.execute(update(projects).where(projects.c.id == project_id).values(history_pruned_at=now_ms()))
     return 0
 
@@ -122,7 +122,7 @@ def files_gone(connection: Connection, project_id: str) -> bool:
     if not _lock(connection, "files", project_id):
         return False
     connection.execute(delete(files).where(files.c.project_id == project_id))
-    trace.append(connection, project_id, [Event(LEFT, {"part": "files"})])
+    trace.append(connection, project_id, [Event("project.pruned", {"part": "files"})])
     connection.execute(update(projects).where(projects.c.id == project_id).values(files_pruned_at=now_ms()))
     return True
 

@@ -20,7 +20,13 @@ MAY_REFUSE = {
     "officina answer RUN": "does not sleep",
 }
 #: They wait for somebody, take a secret from a prompt, or stay up.
-NOT_RUN = {"officina up", "officina login", "officina connections set", "officina worker --queues code"}
+NOT_RUN = {
+    "officina answer",
+    "officina up",
+    "officina login",
+    "officina connections set",
+    "officina worker --queues code",
+}
 
 
 def written() -> Iterator[str]:
