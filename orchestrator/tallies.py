@@ -17,6 +17,7 @@ from sqlalchemy import func, select
 
 from orchestrator.states import RUN_ENDED
 from orchestrator.store.database import Database, now_ms
+from orchestrator.store.house_tables import bygone
 from orchestrator.store.tables import runs
 
 log = logging.getLogger(__name__)
@@ -97,21 +98,26 @@ def of(database: Database) -> Tally:
 
 
 def count(database: Database) -> Tally:
-    """Looks at every run once, and once more at those that failed lately."""
+    """Looks at every run and at the sums of those that were pruned, and once more at those that failed lately."""
     begun = time.monotonic()
     r = runs.c
     sums = (r.steps, r.running_ms, r.turns, r.tokens, r.cost_micro)
     query = select(r.status, func.count().label("many"), *(func.sum(one).label(one.name) for one in sums))
+    b = bygone.c
+    gone = select(b.status, b.runs.label("many"), *(b[one.name] for one in sums))
     lately = (r.status == "failed") & (r.ended_at > now_ms() - LATELY_MS)
     with database.read() as connection:
-        rows = connection.execute(query.group_by(r.status)).all()
-        any_failed = any(row.status == "failed" for row in rows)
+        there = connection.execute(query.group_by(r.status)).all()
+        rows = [*there, *connection.execute(gone)]
+        any_failed = any(row.status == "failed" for row in there)
         errors = select(r.error).where(lately).limit(MOST_FAILED)
         failed = connection.execute(errors).scalars().all() if any_failed else []
-    done = time.monotonic()
+    done, ended = time.monotonic(), Counter[str]()
+    for row in rows:
+        ended[row.status] += row.many
     return Tally(
         sums={one.name: sum(int(row._mapping[one.name] or 0) for row in rows) for one in sums},
-        ended={row.status: row.many for row in rows if row.status in RUN_ENDED},
+        ended={status: many for status, many in ended.items() if status in RUN_ENDED},
         failed_lately=Counter(str((error or {}).get("code") or "unknown")[:60] for error in failed),
         at=done,
         took_s=done - begun,

@@ -14,6 +14,14 @@ leases = Table(
     columns.time("until", nullable=False),
 )
 
+#: Sums over runs that were pruned, by how they ended: what counts all runs there ever were never counts backwards.
+bygone = Table(
+    "bygone",
+    metadata,
+    columns.key("status"),
+    *(columns.count(name) for name in ("runs", "steps", "running_ms", "turns", "tokens", "cost_micro")),
+)
+
 #: What people and programs did, and when. Rows are added and never changed: triggers hold even our own code to that.
 audit = Table(
     "audit",

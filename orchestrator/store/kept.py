@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Ta
 
 from orchestrator.store import columns
 from orchestrator.store.hooked import deliveries, webhooks
-from orchestrator.store.house_tables import audit, leases
+from orchestrator.store.house_tables import audit, bygone, leases
 from orchestrator.store.notebook_tables import agenda_items, agendas, passages, pins, recalled_runs, sources
 from orchestrator.store.requests import requests
 from orchestrator.store.tables import metadata
@@ -201,6 +201,7 @@ __all__ = [
     "agendas",
     "api_keys",
     "audit",
+    "bygone",
     "deliveries",
     "firings",
     "generators",

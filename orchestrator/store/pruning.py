@@ -14,8 +14,10 @@ from orchestrator.states import PROJECT_ENDED, RUN_ENDED
 from orchestrator.store import audit
 from orchestrator.store import events as trace
 from orchestrator.store.database import now_ms
+from orchestrator.store.house_tables import bygone
 from orchestrator.store.kept import agenda_items, agendas, passages, pins, recalled_runs
 from orchestrator.store.requests import requests
+from orchestrator.store.sql import add
 from orchestrator.store.tables import (
     agents,
     calls,
@@ -172,6 +174,17 @@ def _piece(connection: Connection, project_id: str) -> int:
     return gone
 
 
+def _count_on(connection: Connection, project_id: str) -> None:
+    """Keeps the sums of runs that are about to go: the metrics count all there ever were."""
+    r = runs.c
+    sums = (r.steps, r.running_ms, r.turns, r.tokens, r.cost_micro)
+    query = select(r.status, func.count().label("runs"), *(func.sum(one).label(one.name) for one in sums))
+    query = query.where(r.project_id == project_id).group_by(r.status).order_by(r.status)
+    kept = [dict(row._mapping) for row in connection.execute(query)]
+    # The sum of a column of whole numbers is a decimal one on PostgreSQL.
+    add(connection, bygone, [row | {one.name: int(row[one.name]) for one in sums} for row in kept])
+
+
 def _rest(connection: Connection, project_id: str) -> None:
     """Everything that is left of a project without history, in the order in which rows stand on one another."""
     its_runs = select(runs.c.id).where(runs.c.project_id == project_id)
@@ -189,6 +202,7 @@ def _rest(connection: Connection, project_id: str) -> None:
     for table in (requests, signals, files, agendas, pins):
         connection.execute(delete(table).where(table.c.project_id == project_id))
     connection.execute(delete(dependencies).where(dependencies.c.task_id.in_(its_tasks)))
+    _count_on(connection, project_id)
     for table in (runs, tasks, teams, agents):
         connection.execute(delete(table).where(table.c.project_id == project_id))
     connection.execute(delete(events).where(events.c.trace_id == project_id))

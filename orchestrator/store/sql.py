@@ -30,6 +30,16 @@ def upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]],
     connection.execute(statement, rows)
 
 
+def add(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Inserts rows, or adds every given column to that of the row with the same primary key."""
+    if not rows:
+        return
+    keys = [column.name for column in table.primary_key]
+    statement = _insert(connection, table)
+    sums = {name: table.c[name] + statement.excluded[name] for name in rows[0] if name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=sums), rows)
+
+
 def take_turns(connection: Connection, what: str) -> None:
     """Until this transaction ends no other that names the same goes on from here. For rules about rows that are not
     there yet, which no lock of a row can keep; on SQLite every write transaction is alone anyway."""

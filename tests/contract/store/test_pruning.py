@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from orchestrator import pruning as service
+from orchestrator import tallies
 from orchestrator.records import MessageRecord
 from orchestrator.settings import Settings
 from orchestrator.store import audit, events, invariants, pruning, tasks
@@ -143,6 +144,19 @@ def test_a_whole_project_goes_with_its_folder_and_the_audit_log_keeps_its_name(
         (line,) = audit.page(c, "local", 10, act="project")
         assert invariants.broken(c) == []
     assert (line.act, line.by, line.subject) == ("project.pruned", "ann", old.id)
+
+
+def test_sums_over_all_runs_never_count_backwards(world: World, store_settings: Settings) -> None:
+    for days, steps in ((OLD, 3), (OLD, 4), (YOUNG, 5)):
+        plan = ended(world, days=days, workspace=f"w{steps}")
+        world.set(t.runs, plan.run("a"), steps=steps, tokens=10 * steps, cost_micro=100 * steps)
+    before = tallies.count(world.database)
+
+    prune(world, store_settings, service.Policy(project=30))
+
+    after = tallies.count(world.database)
+    assert (before.sums["steps"], before.sums["cost_micro"], before.ended["completed"]) == (12, 1_200, 3)
+    assert (after.sums, after.ended) == (before.sums, before.ended)
 
 
 @pytest.mark.parametrize("workspace", ["", "..", "../other", "a/b", "."])

@@ -114,6 +114,17 @@ def upgrade() -> None:
                 "BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END"
             )
     op.create_table(
+        "bygone",
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("runs", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("steps", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("running_ms", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("turns", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("tokens", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("cost_micro", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.PrimaryKeyConstraint("status", name=op.f("pk_bygone")),
+    )
+    op.create_table(
         "leases",
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("holder", sa.Text(), nullable=False),
@@ -964,6 +975,7 @@ def downgrade() -> None:
 
     op.drop_table("projects")
     op.drop_table("leases")
+    op.drop_table("bygone")
     op.drop_table("audit")
     if op.get_bind().dialect.name == "postgresql":
         op.execute("DROP FUNCTION audit_only_grows()")
