@@ -17,6 +17,7 @@ from orchestrator.states import RUN_ENDED
 from orchestrator.store import loading, signals
 from orchestrator.store import tables as t
 from orchestrator.store.database import Database, get_database, now_ms
+from orchestrator.store.house_tables import leases
 from registry.errors import Refused
 from tests.conformance.casebook import cases
 from tests.conformance.outside import Outside
@@ -157,8 +158,8 @@ class Performance:
         held = select(t.runs.c.id).where(t.runs.c.status == "running")
         for row in self.plan.world.all(held):
             self.plan.world.set(t.runs, row.id, due_at=0)
-        for row in self.plan.world.all(select(t.leases.c.name)):
-            self.plan.world.set(t.leases, row.name, until=0)
+        for row in self.plan.world.all(select(leases.c.name)):
+            self.plan.world.set(leases, row.name, until=0)
 
 
 def _event(line: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from orchestrator.settings import Settings
 from orchestrator.store import leases, workers
 from orchestrator.store import tables as t
 from orchestrator.store.database import now_ms
+from orchestrator.store.house_tables import leases as leases_table
 from orchestrator.store.kept import agendas, memories
 from tests.contract.store.world import LEASE_MS, YES, World, at, decision, together
 
@@ -176,10 +177,10 @@ def test_one_clock_ticks_at_a_time_and_another_when_it_falls_silent(world: World
     done = together(*(clock.tick for clock in clocks))
     assert sorted(one.leases for one in done) == [0, 0, 0, 0, 0, 1]
 
-    holder = world.row(t.leases, "clock").holder
+    holder = world.row(leases_table, "clock").holder
     another = next(f"clock {n}" for n in range(6) if f"clock {n}" != holder)
     assert not world.database.write(lambda c: leases.elect(c, "clock", another, 1000))
-    world.set(t.leases, "clock", until=0)
+    world.set(leases_table, "clock", until=0)
     assert world.database.write(lambda c: leases.elect(c, "clock", another, 1000))
     assert not world.database.write(lambda c: leases.elect(c, "clock", holder, 1000))
 
