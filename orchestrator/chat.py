@@ -9,20 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
-from sqlalchemy import Row, select
 
-from orchestrator import events, live, threads, views
+from orchestrator.deltas import Delta
 from orchestrator.records import Event
-from orchestrator.settings import Settings
+from orchestrator.rooms import Room
 from orchestrator.states import RUN_ENDED
-from orchestrator.store import events as rows
-from orchestrator.store import threads as moves
-from orchestrator.store.database import get_database
-from orchestrator.store.tables import runs
 from orchestrator.terminal import prompting
 from orchestrator.terminal.rendering import answer_command
 from orchestrator.terminal.talking import Talk
@@ -84,8 +78,7 @@ class Chat:
 
     def __init__(
         self,
-        settings: Settings,
-        thread_id: str,
+        room: Room,
         console: Console,
         read: Callable[[str], str],
         *,
@@ -93,9 +86,8 @@ class Chat:
         tell: Say | None = None,
         unnamed: bool = False,
     ) -> None:
-        self.settings, self.thread_id, self._console = settings, thread_id, console
+        self.room, self.thread_id, self._console = room, room.id, console
         self._read, self._direct, self._tell = read, direct, tell
-        self._database = get_database(settings)
         self._unnamed = unnamed
         self._seen = 0
         self._all_well = True
@@ -104,12 +96,12 @@ class Chat:
 
     def run(self) -> int:
         """Talks until there are no more lines; 0 when every run completed."""
-        row = self._row()
-        if row.run_id is not None:  # somebody left in the middle: catch up with its run from where it began
-            if not self._follow(str(row.run_id)):
+        under_way = self.room.view()["runId"]
+        if under_way is not None:  # somebody left in the middle: catch up with its run from where it began
+            if not self._follow(str(under_way)):
                 return 1
         else:
-            self._seen = self._last()
+            self._seen = self.room.last()
         for line in self._lines():
             if not self._take(line):
                 return 1
@@ -136,27 +128,27 @@ class Chat:
         words, key = line.removeprefix("/"), new_id()
         while True:
             try:
-                sent = threads.send(self.settings, self.thread_id, words, client_key=key)
+                run_id = self.room.send(words, key)
             except Refused as refused:
                 if refused.code not in BUSY:
                     return self._refused(refused)
                 # A schedule's message was before us, or somebody else's: it is shown, and then it is our turn.
-                under_way = self._row().run_id
+                under_way = self.room.view()["runId"]
                 if under_way is not None and not self._follow(str(under_way)):
                     return False
                 continue
             if self._unnamed:
                 self._unnamed = False
-                threads.rename(self.settings, self.thread_id, one_line(words, TITLE_CHARS))
-            return self._follow(str(sent.run_id))
+                self.room.rename(one_line(words, TITLE_CHARS))
+            return self._follow(run_id)
 
     def _command(self, line: str) -> bool:
         word, _, _ = line.partition(" ")
         try:
             if word == "/compact":
-                return self._follow(threads.compact(self.settings, self.thread_id))
+                return self._follow(self.room.compact())
             if word == "/stop":
-                threads.stop(self.settings, self.thread_id, by=self.settings.owner)
+                self.room.stop()
                 return True
         except Refused as refused:
             return self._refused(refused)
@@ -174,17 +166,17 @@ class Chat:
 
     def _follow(self, run_id: str) -> bool:
         """Shows a run until it ends; False when it waits for an answer that nobody here gives."""
-        talk = Talk(run_id, str(self._row().agent_name))
+        talk = Talk(run_id, str(self.room.view()["agentName"]))
         begun, attended, hinted, over = time.monotonic(), set[str](), False, False
         hear = partial(self._hear, talk) if self._tell is None and self._console.is_terminal else None
         ended = partial(_has_ended, talk)
-        for batch in events.follow(self.settings, self.thread_id, self._seen, ended, hear):
+        for batch in self.room.follow(self._seen, ended, hear):
             for event in batch:
                 self._seen = event.seq
                 self._show(talk, event)
             if talk.ended is not None or batch:
                 continue
-            status = self._status(run_id)
+            status = self.room.status(run_id)
             if status in RUN_ENDED:
                 # Only a look that finds nothing after the end was seen proves that there is no last line.
                 talk.ended, over = (status if over else None), True
@@ -202,13 +194,12 @@ class Chat:
         if self._tell is None:
             return
         turn = Turn(self.thread_id, run_id, status, talk.text, talk.code, talk.message, talk.stand_in, talk.cost_usd)
-        turn.signals = [] if status in RUN_ENDED else self._open(run_id)
+        turn.signals = [] if status in RUN_ENDED else self.room.questions(run_id)
         self._tell(turn.to_json())
 
-    def _hear(self, talk: Talk, message: str) -> None:
+    def _hear(self, talk: Talk, piece: Delta) -> None:
         """Shows what is said while it is said."""
-        piece = live.read(message)
-        words = None if piece is None else talk.hear(piece)
+        words = talk.hear(piece)
         if words is not None:
             self._console.print(words, soft_wrap=True, end="")
             self._console.file.flush()
@@ -221,26 +212,24 @@ class Chat:
 
     def _attend(self, run_id: str, attended: set[str]) -> bool:
         """Turns to each open question once; False when the run waits for one that is not answered here."""
-        for signal in self._open(run_id):
+        for signal in self.room.questions(run_id):
             if signal["id"] in attended:
                 continue
             attended.add(signal["id"])
-            if not self._answer(signal) and self._waits(run_id):
+            if not self._answer(signal) and self.room.waits(run_id):
                 self._say(Text(f"waits for you: {answer_command(signal)}", style="bold yellow"))
                 if not self._direct:
                     return False
         return True
 
     def _answer(self, signal: dict[str, Json]) -> bool:
-        from orchestrator.signals import answer as settle
-
         if self._tell is None or self._direct:
             prompting.show(signal, self._console)
         reply = prompting.ask(signal, self._console, self._read if self._direct else self._scripted)
         if reply is None:
             return False
         try:
-            settle(self.settings, signal["id"], **reply.arguments(), by=self.settings.owner)
+            self.room.settle(signal["id"], reply.arguments())
         except Refused as refused:  # answered elsewhere meanwhile, or its run has ended
             self._say(Text(f"{refused.code}: {refused.message}", style="yellow"))
             return refused.code in ("already_answered", "run_ended")
@@ -254,28 +243,6 @@ class Chat:
             return ""
         line, self._kept = self._kept.strip(), None
         return line.removeprefix("/answer ")
-
-    def _open(self, run_id: str) -> list[dict[str, Json]]:
-        with self._database.read() as connection:
-            found = views.signals_of(connection, self.thread_id, status="open")
-        return [signal for signal in found if signal.get("runId") == run_id]
-
-    def _waits(self, run_id: str) -> bool:
-        with self._database.read() as connection:
-            row = connection.execute(select(runs).where(runs.c.id == run_id)).one()
-        return bool(row.status == "needs_input" or row.waiting_on == "gate")
-
-    def _status(self, run_id: str) -> str:
-        with self._database.read() as connection:
-            return str(connection.execute(select(runs.c.status).where(runs.c.id == run_id)).scalar_one())
-
-    def _row(self) -> Row[Any]:
-        with self._database.read() as connection:
-            return moves.get(connection, self.thread_id)
-
-    def _last(self) -> int:
-        with self._database.read() as connection:
-            return rows.last(connection, self.thread_id)
 
     def _say(self, line: Text) -> None:
         if self._tell is None:

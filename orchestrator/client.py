@@ -8,7 +8,6 @@
 Answers are the JSON of the API. What it refuses is raised as the error it would be here, with the same code.
 """
 
-import base64
 import json
 import os
 import random
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Self
 import httpx2
 
 from orchestrator.deltas import Delta
+from orchestrator.parcels import document_of
 from registry import jsontext
 from registry.base import Json
 from registry.errors import Fault, OfficinaError, Refused, Unavailable, WrongUse
@@ -55,7 +55,7 @@ class Client:
             headers["authorization"] = f"Bearer {key}"
         elif session is not None:
             headers["cookie"] = f"officina_session={session}"
-        self._http = httpx2.Client(base_url=f"{url.rstrip('/')}/api/studio/", headers=headers, timeout=TIMEOUT_S)
+        self._http = httpx2.Client(base_url=f"{url.rstrip('/')}/api/", headers=headers, timeout=TIMEOUT_S)
 
     @classmethod
     def of(cls, settings: "Settings") -> "Client":
@@ -108,41 +108,41 @@ class Client:
 
     def project(self, project_id: str) -> dict[str, Json]:
         """One project whole."""
-        return self._ask("GET", f"projects/{_part(project_id)}")
+        return self._ask("GET", f"projects/{part(project_id)}")
 
     def start(self, project_id: str, plan: Json = None) -> dict[str, Json]:
         """Starts a project whose plan waits: {id, status, tasks}."""
         body = {"plan": plan} if plan is not None else {}
-        return self._ask("POST", f"projects/{_part(project_id)}/start", body)
+        return self._ask("POST", f"projects/{part(project_id)}/start", body)
 
     def cancel(self, project_id: str) -> dict[str, Json]:
-        return self._ask("POST", f"projects/{_part(project_id)}/cancel")
+        return self._ask("POST", f"projects/{part(project_id)}/cancel")
 
     def retry(self, task_id: str) -> str:
         """Runs a failed task again; gives its whole id."""
-        return str(self._ask("POST", f"tasks/{_part(task_id)}/retry")["id"])
+        return str(self._ask("POST", f"tasks/{part(task_id)}/retry")["id"])
 
     def fork(self, run_id: str, at: int) -> str:
         """Runs a task again from a checkpoint; gives the new run's id."""
-        return str(self._ask("POST", f"runs/{_part(run_id)}/fork", {"at": at})["id"])
+        return str(self._ask("POST", f"runs/{part(run_id)}/fork", {"at": at})["id"])
 
     def wake(self, run_id: str) -> str:
         """Ends a run's sleep; gives its whole id."""
-        return str(self._ask("POST", f"runs/{_part(run_id)}/wake")["id"])
+        return str(self._ask("POST", f"runs/{part(run_id)}/wake")["id"])
 
     def signals(self, *, status: str = "open", limit: int = 50) -> list[dict[str, Json]]:
         """Signals, the longest waiting first; `all` for every state."""
         return self._page("signals", limit, {"status": status})
 
     def signal(self, signal_id: str) -> dict[str, Json]:
-        return self._ask("GET", f"signals/{_part(signal_id)}")
+        return self._ask("GET", f"signals/{part(signal_id)}")
 
     def answer(self, signal_id: str, **given: Json) -> dict[str, Json]:
         """Answers a signal: `option` or `payload`."""
-        return self._ask("POST", f"signals/{_part(signal_id)}/answer", given)
+        return self._ask("POST", f"signals/{part(signal_id)}/answer", given)
 
     def dismiss(self, signal_id: str) -> dict[str, Json]:
-        return self._ask("POST", f"signals/{_part(signal_id)}/dismiss")
+        return self._ask("POST", f"signals/{part(signal_id)}/dismiss")
 
     def redeem(self, code: str) -> dict[str, Json]:
         """A session for a one-time code."""
@@ -169,7 +169,7 @@ class Client:
             yield from self._follow(project_id, after, hear)
             return
         while True:
-            page = self._ask("GET", f"projects/{_part(project_id)}/events?after={after}&limit=1000")
+            page = self._ask("GET", f"projects/{part(project_id)}/events?after={after}&limit=1000")
             yield from page["items"]
             if page["next"] is None:
                 return
@@ -206,7 +206,7 @@ class Client:
     @contextmanager
     def _stream(self, project_id: str, after: int, *, live: bool) -> Iterator[httpx2.Response]:
         headers = {"accept": "text/event-stream"} | ({"last-event-id": str(after)} if after else {})
-        path = f"projects/{_part(project_id)}/events" + ("?live=true" if live else "")
+        path = f"studio/projects/{part(project_id)}/events" + ("?live=true" if live else "")
         timeout = httpx2.Timeout(TIMEOUT_S, read=SILENCE_S)
         with self._http.stream("GET", path, headers=headers, timeout=timeout) as answer:
             if answer.status_code >= 400:
@@ -219,6 +219,40 @@ class Client:
         items: list[dict[str, Json]] = self._ask("GET", path, params=params)["items"]
         return items
 
+    def skills(self) -> list[dict[str, Json]]:
+        """Every registered skill, and those of your plugins."""
+        found: Json = self._ask("GET", "skills")
+        return list(found)
+
+    def plan_again(self, project_id: str, note: str = "") -> dict[str, Json]:
+        """Has another plan made in the place of one that waits."""
+        return self._ask("POST", f"projects/{part(project_id)}/plan", {"note": note})
+
+    def invoke(self, name: str, given: dict[str, Json], *, project: str | None = None) -> dict[str, Json]:
+        """Calls a skill once: {ok, output} or {ok, error, code}; waits for it however long it takes."""
+        body = {"name": name, "input": given} | ({"projectId": project} if project else {})
+        patience = {"prefer": f"wait={round(TIMEOUT_S / 2)}"}
+        return self.finished(self._ask("POST", "skills/invoke", body, patience))
+
+    def finished(self, answer: dict[str, Json]) -> dict[str, Json]:
+        """What came of an answer that may be a call a worker is at (202).
+
+        Raises:
+            Refused: the call failed, where its result is what was asked for.
+        """
+        if "status" not in answer or "createdAt" not in answer:
+            return answer
+        name, delay = str(answer["name"]), FIRST_S
+        while (result := answer["result"]) is None:
+            time.sleep(delay)
+            delay = min(delay * 1.5, LAST_S)
+            answer = self._ask("GET", f"skills/calls/{part(answer['id'])}")
+        if name != "knowledge.add":
+            return dict(result)
+        if not result["ok"]:
+            raise Refused(str(result["error"]), code=str(result["code"]))
+        return dict(result["output"])
+
     def _ask(
         self,
         method: str,
@@ -227,83 +261,29 @@ class Client:
         headers: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
     ) -> dict[str, Json]:
+        return self.ask(method, f"studio/{path}", body, headers, params)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Json = None,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> dict[str, Json]:
+        """Any route, by its path below `/api/`; an answer without a body is an empty object.
+
+        Raises:
+            OfficinaError: as the studio refused it.
+        """
         try:
             answer = self._http.request(method, path, json=body, headers=dict(headers or {}), params=params)
         except httpx2.TransportError as error:
             raise Unavailable(f"the studio at {self._http.base_url.host} does not answer: {error}") from error
         if answer.status_code >= 400:
             raise _error(answer)
-        found: dict[str, Json] = jsontext.parse(answer.content, twice=True)
+        found: dict[str, Json] = jsontext.parse(answer.content, twice=True) if answer.content else {}
         return found
-
-
-def document_of(source: str) -> dict[str, Json]:
-    """What submit was given, as the API takes it: the document, and the content of every file it names.
-
-    Raises:
-        WrongUse: a file that is named is not there, or is none we send.
-    """
-    from registry.projects import reading
-    from registry.projects.documents import parse, read_text
-
-    path = Path(source)
-    if not _is_project_file(path):
-        # A brief, or a file that holds one: read as it is read here.
-        from registry.graph.checks.known import Registries
-
-        found = reading.read_submission(source, Registries(skills=frozenset(), documents=frozenset()))
-        return found.file.to_json()
-    document = parse(read_text(path), name=path.name)
-    if not isinstance(document, dict):
-        raise WrongUse(
-            f"{path.name}: a project file is an object with a title",
-            faults=[Fault("", "wrong_type", "a project file is an object with a title")],
-        )
-    files = _beside(path.resolve().parent, document)
-    return {**document, "files": files} if files else dict(document)
-
-
-def _is_project_file(path: Path) -> bool:
-    try:
-        return path.suffix.lower() in (".yaml", ".yml", ".json") and path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
-def _beside(folder: Path, document: Mapping[str, Json]) -> list[dict[str, str]]:
-    """The files a document names. One that is missing is left out: the studio tells so with all other faults.
-
-    Raises:
-        WrongUse: one is there, and is none we send (a link, a pipe, unreadable).
-    """
-    from registry.projects.beside import Unusable, find, open_regular
-
-    found: dict[str, dict[str, str]] = {}
-    faults: list[Fault] = []
-    for place, name in _named(document):
-        try:
-            for file in find(folder, name):
-                with os.fdopen(open_regular(file), "rb") as reader:
-                    found[file.name] = {"path": file.name, "base64": base64.b64encode(reader.read()).decode()}
-        except Unusable as error:
-            faults += [error.at(place)] if error.code != "missing" else []
-    if faults:
-        raise WrongUse(str(faults[0]), code="project_invalid", faults=faults)
-    return list(found.values())
-
-
-def _named(document: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
-    """Every file a document names, with the place it is named at; what is of the wrong kind is told by the studio."""
-    inputs, agents = document.get("inputs"), document.get("agents")
-    for place, one in enumerate(inputs if isinstance(inputs, list) else ()):
-        name = one.get("path") if isinstance(one, dict) else one
-        if isinstance(name, str) and name:
-            yield f"inputs[{place}]", name
-    for id_, one in (agents if isinstance(agents, dict) else {}).items():
-        if isinstance(one, dict) and isinstance(one.get("file"), str):
-            yield f"agents.{id_}", one["file"]
-    if isinstance(document.get("script"), str) and document["script"]:
-        yield "script", document["script"]
 
 
 def _events(lines: Iterator[str]) -> Iterator[tuple[str | None, dict[str, Json]]]:
@@ -339,7 +319,7 @@ def _error(answer: httpx2.Response) -> OfficinaError:
     return Refused(words, code=code)
 
 
-def _part(id_: str) -> str:
+def part(id_: str) -> str:
     """An id as a part of a path; what is none finds nothing there."""
     from urllib.parse import quote
 
@@ -373,4 +353,4 @@ def _file(settings: "Settings") -> Path:
     return settings.home / "sessions.json"
 
 
-__all__ = ["Client", "document_of", "keep_session", "kept_session"]
+__all__ = ["Client", "document_of", "keep_session", "kept_session", "part"]

@@ -236,6 +236,7 @@ def view_of(row: Row[Any]) -> dict[str, Json]:
         "mode": row.mode,
         "runId": row.run_id,
         "status": row.run_status,
+        "on": row.waiting_on,
         "runs": row.runs,
         "costUsd": row.cost_micro / MICRO,
         "createdAt": row.created_at,

@@ -9,11 +9,12 @@ import typer
 from orchestrator.commands.output import looking, note, say, say_json
 from orchestrator.commands.projects import ModeName
 from registry.base import Json
-from registry.errors import Fault, WrongUse
+from registry.errors import Fault, Refused, WrongUse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from orchestrator.rooms import Room
     from orchestrator.settings import Settings
 
 app = typer.Typer()
@@ -45,11 +46,46 @@ def chat(
     if agent is None and thread is None:
         words = "say with whom to talk, or --thread ID to go on; `officina chat --list` shows your threads"
         raise WrongUse(words, faults=[Fault("AGENT", "required", words)])
-    thread_id = _thread(settings, agent, thread, mode, title, script)
+    if settings.api_url is None:
+        from orchestrator.rooms import Here
+
+        room: Room = Here(settings, _thread(settings, agent, thread, mode, title, script))
+    else:
+        room = _elsewhere(settings, agent, thread, mode, title, script)
     if stop or delete:
-        _end(settings, thread_id, delete=delete)
+        _end(settings, room, delete=delete)
         return
-    _talk(settings, thread_id, as_json=as_json, unnamed=thread is None and title is None)
+    _talk(room, as_json=as_json, unnamed=thread is None and title is None)
+
+
+def _elsewhere(
+    settings: "Settings",
+    agent: str | None,
+    thread: str | None,
+    mode: ModeName | None,
+    title: str | None,
+    script: Path | None,
+) -> "Room":
+    """The same at the studio of OFFICINA_API_URL."""
+    from orchestrator import rooms
+    from orchestrator.commands.shelves import elsewhere, part
+
+    client = elsewhere(settings)
+    change: dict[str, Json] = {"title": title, "mode": mode.value if mode else None}
+    change = {name: value for name, value in change.items() if value is not None}
+    if thread is None:
+        more = {"script": _script(script)} if script is not None else {}
+        made = client.ask("POST", "studio/threads", {"agent": agent} | change | more)
+        note(f"thread {made['id']}")
+        return rooms.Elsewhere(client, made["id"])
+    path = f"studio/threads/{part(thread)}"
+    found = client.ask("GET", path)
+    if agent is not None and agent not in (found["agentId"], found["originAgentId"], found["agentName"]):
+        words = f"{found['agentId']!r} speaks in this thread, not {agent[:80]!r}; leave the agent out to go on"
+        raise Refused(words, code="other_agent")
+    if change:
+        client.ask("PATCH", path, change)
+    return rooms.Elsewhere(client, found["id"])
 
 
 def _thread(
@@ -92,7 +128,7 @@ def _script(file: Path | None) -> dict[str, Json] | None:
     return read_script(read_data(file)).model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
-def _talk(settings: "Settings", thread_id: str, *, as_json: bool, unnamed: bool) -> None:
+def _talk(room: "Room", *, as_json: bool, unnamed: bool) -> None:
     from rich.console import Console
 
     from orchestrator.chat import HELP, Chat
@@ -104,12 +140,12 @@ def _talk(settings: "Settings", thread_id: str, *, as_json: bool, unnamed: bool)
     tell = say_json if as_json else None
     try:
         reader = _reader(direct=direct)
-        seat = Chat(settings, thread_id, console, reader, direct=direct, tell=tell, unnamed=unnamed)
+        seat = Chat(room, console, reader, direct=direct, tell=tell, unnamed=unnamed)
         code = seat.run()
     except KeyboardInterrupt:
-        note(f"\nthe thread goes on without you; come back with: officina chat --thread {thread_id}")
+        note(f"\nthe thread goes on without you; come back with: officina chat --thread {room.id}")
         raise typer.Exit(0) from None
-    note(f"go on with: officina chat --thread {thread_id}")
+    note(f"go on with: officina chat --thread {room.id}")
     raise typer.Exit(code)
 
 
@@ -127,23 +163,38 @@ def _reader(*, direct: bool) -> "Callable[[str], str]":
     return read
 
 
-def _end(settings: "Settings", thread_id: str, *, delete: bool) -> None:
-    from orchestrator import threads
+def _end(settings: "Settings", room: "Room", *, delete: bool) -> None:
+    if settings.api_url is not None:
+        from orchestrator.commands.shelves import elsewhere
 
+        client, path = elsewhere(settings), f"studio/threads/{room.id}"
+        stopped = client.ask("DELETE", path) if delete else client.ask("POST", f"{path}/stop")["runId"]
+    else:
+        from orchestrator import threads
+
+        if delete:
+            threads.delete(settings, room.id, by=settings.owner)
+        stopped = None if delete else threads.stop(settings, room.id, by=settings.owner)
     if delete:
-        threads.delete(settings, thread_id, by=settings.owner)
-        say(f"deleted {thread_id}")
+        say(f"deleted {room.id}")
         return
-    stopped = threads.stop(settings, thread_id, by=settings.owner)
     say(f"stopped run {stopped}" if stopped else "nothing runs in it")
 
 
-def _list(settings: "Settings", *, as_json: bool) -> None:
+def _threads(settings: "Settings") -> list[dict[str, Json]]:
+    if settings.api_url is not None:
+        from orchestrator.commands.shelves import PAGE, elsewhere
+
+        return list(elsewhere(settings).ask("GET", "studio/threads", params={"limit": str(PAGE)})["items"])
     from orchestrator.store import threads
     from orchestrator.threads import view_of
 
     with looking(settings) as connection:
-        found = [view_of(row) for row in threads.listed(connection, settings.owner)]
+        return [view_of(row) for row in threads.listed(connection, settings.owner)]
+
+
+def _list(settings: "Settings", *, as_json: bool) -> None:
+    found = _threads(settings)
     if as_json:
         say_json(found)
         return

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.commands.output import looking, note, say, say_json
+from orchestrator.commands.output import note, say, say_json
 from registry.base import Json
 from registry.errors import Fault, WrongUse
 
@@ -14,20 +14,14 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Plans with blanks: filled in, each is a project.", no_args_is_help=True)
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `officina generators list` shows it.")]
-#: Rows of one look.
-_PAGE = 200
 
 
 @app.command("list")
 def list_generators(as_json: Annotated[bool, typer.Option("--json", help="A JSON list.")] = False) -> None:
     """List the generators that ship, and yours."""
-    from orchestrator import saved
-    from orchestrator.settings import get_settings
-    from orchestrator.store import database
+    from orchestrator.commands.shelves import shelf
 
-    settings = get_settings()
-    database.prepare(settings)
-    found = [*saved.generators_built_in(), *saved.generator_list(settings, limit=_PAGE, after=None)]
+    found = shelf(make=True).generators()
     if as_json:
         say_json(found)
         return
@@ -42,13 +36,9 @@ def list_generators(as_json: Annotated[bool, typer.Option("--json", help="A JSON
 @app.command()
 def show(generator: Id, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
     """One generator: its inputs, and its steps in order."""
-    from orchestrator import saved
-    from orchestrator.settings import get_settings
-    from orchestrator.store import database
+    from orchestrator.commands.shelves import shelf
 
-    settings = get_settings()
-    database.prepare(settings)
-    one = saved.generator(settings, generator)
+    one = shelf(make=True).generator(generator)
     if as_json:
         say_json(one)
         return
@@ -69,32 +59,23 @@ def save(
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole generator.")] = False,
 ) -> None:
     """Check a generator and keep it; prints its id."""
-    from orchestrator import saved
-    from orchestrator.settings import get_settings
-    from orchestrator.store import database
-    from registry.skills import catalogue
+    from orchestrator.commands.shelves import shelf
 
-    made, settings = _read(file), get_settings()
-    database.prepare(settings)
-    kept = saved.create_generator(settings, catalogue.build(), made)
+    kept = shelf(make=True).save_generator(_read(file))
     if as_json:
         say_json(kept)
     else:
         say(str(kept["id"]))
-    for warning in kept["warnings"]:
+    for warning in kept.get("warnings") or ():
         note(str(warning))
 
 
 @app.command()
 def remove(generator: Id) -> None:
     """Delete one of yours; projects made of it keep their plan."""
-    from orchestrator import saved
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.shelves import shelf
 
-    settings = get_settings()
-    with looking(settings):
-        pass
-    saved.remove_generator(settings, generator)
+    shelf().remove_generator(generator)
     say(f"{generator} removed")
 
 
@@ -112,25 +93,22 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print {id, status, tasks: {key: id}}.")] = False,
 ) -> None:
     """Start a project whose plan is the generator's steps, filled in; prints its id."""
-    from orchestrator import saved
-    from orchestrator.settings import get_settings
-    from orchestrator.store import database
-    from registry.skills import catalogue
+    from orchestrator.commands.shelves import shelf
 
-    settings = get_settings()
-    database.prepare(settings)
-    inputs = _inputs(saved.generator(settings, generator), given or [])
-    made = saved.run_generator(settings, catalogue.build(), generator, inputs, key=key, rehearse=rehearse)
+    there = shelf(make=True)
+    inputs = _inputs(there.generator(generator), given or [])
+    made = there.run_generator(generator, inputs, key=key, rehearse=rehearse)
     if as_json:
-        say_json(made.to_json())
+        say_json({name: made[name] for name in ("id", "status", "tasks")})
     else:
-        say(made.project_id)
-    if not made.created:
+        say(made["id"])
+    if not made["created"]:
         note("a project with this key was there already; this is it")
     if watch:
-        from orchestrator.watch import Rows, look
+        from orchestrator.commands.studios import studio
+        from orchestrator.watch import look
 
-        raise typer.Exit(look(Rows(settings, made.project_id)))
+        raise typer.Exit(look(studio().source(made["id"])))
 
 
 def _inputs(generator: dict[str, Json], given: list[str]) -> dict[str, Json]:

@@ -1,16 +1,11 @@
 """hooks: doors through which others start work here, each with a secret of its own."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from orchestrator.commands.output import looking, say, say_json
-from registry.base import Json
-from registry.errors import Refused, SkillError, WrongUse
-
-if TYPE_CHECKING:
-    from orchestrator.ports.webhooks import StoredWebhooks
-    from registry.skills.context import Caller
+from orchestrator.commands.output import say, say_json
+from registry.errors import WrongUse
 
 app = typer.Typer(help="Webhooks: others start work here by a signed POST.", no_args_is_help=True)
 
@@ -20,7 +15,9 @@ Id = Annotated[str, typer.Argument(help="Its id, as `officina hooks list` shows 
 @app.command("list")
 def list_hooks(as_json: Annotated[bool, typer.Option("--json", help="A JSON list, without secrets.")] = False) -> None:
     """List your webhooks."""
-    rows = _port().rows(_person())
+    from orchestrator.commands.shelves import shelf
+
+    rows = shelf().hooks()
     if as_json:
         say_json(rows)
         return
@@ -46,48 +43,26 @@ def add(
         raise WrongUse("--projects and --generator say two things: a delivery is planned, or has its plan already")
     if mode not in ("ask", "auto", "dont_ask", "bypass"):
         raise WrongUse(f"{mode!r} is no mode of a webhook: use ask, auto, dont_ask or bypass")
-    from orchestrator.settings import get_settings
-    from orchestrator.store import database
-    from registry.skills.triggers import Hand, Hooked
+    from orchestrator.commands.shelves import shelf
 
-    settings = get_settings()
-    database.prepare(settings)
-    port = _port()
-    if generator is not None:
-        from orchestrator import saved
-
-        generator = str(saved.generator(settings, generator)["id"])
-    try:
-        made = port.save(Hand(_person()), Hooked(name=name, detail=detail, agent_id=agent))
-    except SkillError as error:
-        raise Refused(error.message, code=error.code) from None
-    action: dict[str, Json] | None = {"kind": "brief"} if projects else None
-    if generator is not None:
-        action = {"kind": "generator", "generatorId": generator}
-    port.set_mode(settings.owner, str(made["id"]), mode, action)
-    say_json(made | {"mode": mode, "secret": port.reveal(settings.owner, str(made["id"]))})
+    wanted = {"name": name, "agentId": agent, "detail": detail, "mode": mode}
+    say_json(shelf(make=True).add_hook(wanted | {"projects": projects, "generatorId": generator}))
 
 
 @app.command()
 def secret(hook: Id) -> None:
     """Show the secret of a webhook that an agent made, once."""
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.shelves import shelf
 
-    shown = _port().reveal(get_settings().owner, hook)
-    if shown is None:
-        raise Refused("it was shown already, or there is no such webhook; `officina hooks rotate` makes a new one")
-    say(shown)
+    say(shelf().hook_secret(hook))
 
 
 @app.command()
 def rotate(hook: Id) -> None:
     """Make a new secret and print it; the old one is of no use from now on."""
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.shelves import shelf
 
-    made = _port().rotate(get_settings().owner, hook)
-    if made is None:
-        raise Refused(f"you have no webhook {hook[:60]!r}", code="unknown_hook")
-    say(made)
+    say(shelf().rotate_hook(hook))
 
 
 @app.command()
@@ -105,36 +80,14 @@ def resume(hook: Id) -> None:
 @app.command()
 def remove(hook: Id) -> None:
     """Delete a webhook and what it has waiting; what it started stays."""
-    try:
-        _port().delete(_person(), hook)
-    except SkillError:
-        raise Refused(f"you have no webhook {hook[:60]!r}", code="unknown_hook") from None
+    from orchestrator.commands.shelves import shelf
+
+    shelf().remove_hook(hook)
     say(f"{hook} removed")
 
 
 def _set(hook: str, status: str) -> None:
-    from registry.skills.triggers import Hand, Hooked
+    from orchestrator.commands.shelves import shelf
 
-    try:
-        _port().save(Hand(_person()), Hooked(id=hook, status=status))  # type: ignore[arg-type]
-    except SkillError:
-        raise Refused(f"you have no webhook {hook[:60]!r}", code="unknown_hook") from None
+    shelf().set_hook(hook, status)
     say(f"{hook} {status}")
-
-
-def _person() -> "Caller":
-    from orchestrator.settings import get_settings
-    from registry.skills.context import Caller
-
-    return Caller("person", get_settings().owner)
-
-
-def _port() -> "StoredWebhooks":
-    from orchestrator.ports.wiring import wire
-    from orchestrator.settings import get_settings
-    from registry.skills import catalogue
-
-    settings = get_settings()
-    with looking(settings):
-        pass
-    return wire(settings, catalogue.build()).webhooks

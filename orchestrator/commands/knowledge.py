@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.commands.output import looking, say, say_json
+from orchestrator.commands.output import say, say_json
 
 app = typer.Typer(help="Documents that agents with the pack knowledge-memory can look things up in.")
 
@@ -33,25 +33,17 @@ def list_again(
 @app.command()
 def remove(source_id: Annotated[str, typer.Argument(metavar="ID", help="Its id, as the list shows it.")]) -> None:
     """Forget a document."""
-    from orchestrator import knowledge
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.shelves import shelf
 
-    settings = get_settings()
-    with looking(settings):
-        pass
-    knowledge.remove(settings, settings.owner, source_id)
+    shelf().remove_source(source_id)
     say(f"{source_id} removed")
 
 
 def _list(agent: str | None, *, as_json: bool) -> None:
-    from orchestrator import knowledge
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.shelves import shelf
     from registry.masking import mask_text
 
-    settings = get_settings()
-    with looking(settings):
-        pass
-    found = knowledge.listed(settings, settings.owner, agent_id=agent)
+    found = shelf().sources(agent)
     if as_json:
         say_json(found)
         return

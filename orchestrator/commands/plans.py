@@ -1,4 +1,4 @@
-"""start, and what `submit --plan-only` and `show --plan` do: plans that wait for a person."""
+"""start and replan, and what `submit --plan-only` and `show --plan` do: plans that wait for a person."""
 
 import time
 from typing import TYPE_CHECKING, Annotated, Final
@@ -41,6 +41,20 @@ def start(
         from orchestrator.watch import look
 
         raise typer.Exit(look(there.source(begun["id"])))
+
+
+@app.command()
+def replan(
+    project: ProjectId,
+    note: Annotated[str, typer.Argument(metavar="NOTE", help="What should be different.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="The new plan as one JSON object.")] = False,
+) -> None:
+    """Have the planner make another plan in the place of one that waits; shows it, and it waits in turn."""
+    from orchestrator.commands.studios import studio
+
+    there = studio()
+    project_id = there.plan_again(project, note)
+    raise typer.Exit(wait(there, {"id": project_id, "created": True}, as_json=as_json))
 
 
 def wait(there: "Studio", made: Json, *, as_json: bool) -> int:

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.commands.output import looking, note, say, say_json
+from orchestrator.commands.output import note, say, say_json
 from registry.base import Json
+from registry.errors import Fault, WrongUse
 
 app = typer.Typer(help="Skills, agents and hooks that others wrote.", no_args_is_help=True)
 
@@ -47,6 +48,9 @@ def install(
     from registry.skills import catalogue
 
     settings = get_settings()
+    if settings.api_url is not None:
+        words = "a plugin is installed where its files are: run this at the studio, or POST /api/plugins there"
+        raise WrongUse(words, faults=[Fault("PATH", "wrong_use", words)])
     database.prepare(settings)
     made = plugins.install(settings, source, grant or [], taken=taken(catalogue.build()), expect=expect)
     if as_json:
@@ -62,13 +66,9 @@ def install(
 @app.command("list")
 def list_plugins(as_json: AsJson = False) -> None:
     """List what is installed; one whose files changed is disabled."""
-    from orchestrator import plugins
-    from orchestrator.settings import get_settings
-    from orchestrator.store import database
+    from orchestrator.commands.shelves import shelf
 
-    settings = get_settings()
-    database.prepare(settings)
-    found = plugins.listed(settings)
+    found = shelf(make=True).plugins()
     if as_json:
         say_json(found)
         return
@@ -79,37 +79,25 @@ def list_plugins(as_json: AsJson = False) -> None:
 @app.command()
 def disable(plugin: Id) -> None:
     """Keep a plugin from running; its files and its grant stay."""
-    from orchestrator import plugins
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.shelves import shelf
 
-    settings = get_settings()
-    with looking(settings):
-        pass
-    say(_line(plugins.disable(settings, plugin)))
+    say(_line(shelf().switch_plugin(plugin, on=False)))
 
 
 @app.command()
 def enable(plugin: Id) -> None:
     """Let a plugin run again, where its files are those that were installed."""
-    from orchestrator import plugins
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.shelves import shelf
 
-    settings = get_settings()
-    with looking(settings):
-        pass
-    say(_line(plugins.enable(settings, plugin)))
+    say(_line(shelf().switch_plugin(plugin, on=True)))
 
 
 @app.command()
 def remove(plugin: Id) -> None:
     """Forget a plugin and delete its files."""
-    from orchestrator import plugins
-    from orchestrator.settings import get_settings
+    from orchestrator.commands.shelves import shelf
 
-    settings = get_settings()
-    with looking(settings):
-        pass
-    plugins.remove(settings, plugin)
+    shelf().remove_plugin(plugin)
     say(f"{plugin} removed")
 
 

@@ -1,30 +1,24 @@
 """schedules: what begins later, once or again and again; made by agents, by people over HTTP, and looked after here."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from orchestrator.commands.output import looking, say, say_json
+from orchestrator.commands.output import say, say_json
 from registry.base import Json
-from registry.errors import Refused
-
-if TYPE_CHECKING:
-    from orchestrator.settings import Settings
 
 app = typer.Typer(help="Schedules: see, pause, resume and delete what begins by itself.", no_args_is_help=True)
 
 Id = Annotated[str, typer.Argument(help="Its id, or the last six characters of it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON.")]
-#: Schedules a list shows.
-MOST = 1_000
 
 
 @app.command("list")
 def list_schedules(as_json: AsJson = False) -> None:
     """List your schedules, the eldest first."""
-    from orchestrator import timetable
+    from orchestrator.commands.shelves import shelf
 
-    rows = timetable.listed(_ready(), limit=MOST, after=None)
+    rows = shelf().schedules()
     if as_json:
         say_json(rows)
         return
@@ -42,18 +36,15 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a schedule and what became of its last due times."""
-    from orchestrator import timetable
+    from orchestrator.commands.shelves import shelf
 
-    settings = _ready()
-    schedule_id = _whole(settings, schedule)
-    row = timetable.show(settings, schedule_id)
-    seen = timetable.seen(settings, schedule_id, last)
+    row = shelf().schedule(schedule, last)
     if as_json:
-        say_json(row | {"firings": seen})
+        say_json(row)
         return
     for word, value in _facts(row):
         say(f"{word:<8} {value}")
-    for firing in seen:
+    for firing in row["firings"]:
         said = next(iter([*firing["errors"], *firing["texts"][-1:]]), firing["reason"] or "")
         say(f"{firing['due']}  {firing['result']:<7} {firing['status'] or ''}  {said.splitlines()[0] if said else ''}")
 
@@ -73,12 +64,9 @@ def resume(schedule: Id) -> None:
 @app.command()
 def delete(schedule: Id) -> None:
     """Delete a schedule and what it has waiting; what it started stays."""
-    from orchestrator import timetable
+    from orchestrator.commands.shelves import shelf
 
-    settings = _ready()
-    schedule_id = _whole(settings, schedule)
-    timetable.remove(settings, schedule_id)
-    say(f"{schedule_id} deleted")
+    say(f"{shelf().remove_schedule(schedule)} deleted")
 
 
 def _facts(row: dict[str, Json]) -> list[tuple[str, Json]]:
@@ -98,33 +86,8 @@ def _facts(row: dict[str, Json]) -> list[tuple[str, Json]]:
 
 
 def _set(schedule: str, status: str) -> None:
-    from orchestrator import timetable
+    from orchestrator.commands.shelves import shelf
 
-    settings = _ready()
-    row = timetable.change(settings, _whole(settings, schedule), title=None, status=status)
+    row = shelf().set_schedule(schedule, status)
     due = f", next {row['nextRun']}" if row["nextRunAt"] is not None else ""
     say(f"{row['id']} {row['status']}{due}")
-
-
-def _whole(settings: "Settings", given: str) -> str:
-    """The id that is meant by its end."""
-    from orchestrator.store import schedules
-    from orchestrator.store.database import get_database
-
-    with get_database(settings).read() as connection:
-        ids = [row.id for row in schedules.of_owner(connection, settings.owner)]
-    if given in ids:
-        return given
-    found = [id_ for id_ in ids if len(given) >= 6 and id_.endswith(given.lower())]
-    if len(found) > 1:
-        raise Refused(f"{given!r} means more than one schedule: {', '.join(found[:5])}", code="ambiguous_id")
-    return str(found[0]) if found else given
-
-
-def _ready() -> "Settings":
-    from orchestrator.settings import get_settings
-
-    settings = get_settings()
-    with looking(settings):
-        pass
-    return settings

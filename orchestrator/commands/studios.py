@@ -30,6 +30,10 @@ class Studio(Protocol):
         """{id, status, tasks} of a project whose plan waited; with another plan where one is given."""
         ...
 
+    def plan_again(self, given: str, note: str) -> str:
+        """The whole id of a project whose plan waited, and that is planned anew."""
+        ...
+
     def project(self, given: str) -> "tuple[View, Mapping[str, Fanout]]":
         """One project whole, and its fan-outs under way by the parent's id."""
         ...
@@ -72,13 +76,9 @@ def studio() -> Studio:
     settings = get_settings()
     if settings.api_url is None:
         return Here(settings)
-    import atexit
+    from orchestrator.commands.shelves import elsewhere
 
-    from orchestrator.client import Client
-
-    client = Client.of(settings)
-    atexit.register(client.close)
-    return Elsewhere(client)
+    return Elsewhere(elsewhere(settings))
 
 
 class Here:
@@ -101,6 +101,14 @@ class Here:
         project_id = self._id("project", given)
         ids = held.start(self._settings, catalogue.build(), project_id, plan)
         return {"id": project_id, "status": "running", "tasks": ids}
+
+    def plan_again(self, given: str, note: str) -> str:
+        from orchestrator import held
+        from registry.skills import catalogue
+
+        project_id = self._id("project", given)
+        held.again(self._settings, catalogue.build(), project_id, note, by=self._owner)
+        return project_id
 
     def project(self, given: str) -> "tuple[View, Mapping[str, Fanout]]":
         from orchestrator import lookup, trees, views
@@ -202,6 +210,9 @@ class Elsewhere:
 
     def start(self, given: str, plan: Json) -> View:
         return self._client.start(given, plan)
+
+    def plan_again(self, given: str, note: str) -> str:
+        return str(self._client.plan_again(given, note)["id"])
 
     def project(self, given: str) -> "tuple[View, Mapping[str, Fanout]]":
         return self._client.project(given), {}

@@ -9,7 +9,7 @@ import pytest
 from orchestrator import keys
 from orchestrator.settings import Settings
 from tests.commands import Run
-from tests.studio import ApiProcess, key_of
+from tests.studio import API, ApiProcess, asked, bearer, key_of
 from tests.unit.api.test_projects import PLAN
 
 
@@ -48,6 +48,66 @@ def test_both_ways_print_the_same(officina: Run, there: ApiProcess, settings: Se
     assert (watched.returncode, watched.stdout) == (1, officina("watch", id_).stdout)
     task = json.loads(made.stdout)["tasks"]["sort"]
     assert officina("retry", task, **far).stdout == f"{task} queued again\n"
+
+
+GENERATOR = {
+    "name": "Note",
+    "description": "A note.",
+    "inputs": [{"key": "topic", "label": "Topic", "type": "text", "required": True}],
+    "steps": [{"key": "a", "title": "On {{topic}}", "role": "writer", "instruction": "Write on {{topic}}."}],
+}
+
+
+def test_both_ways_see_and_change_one_shelf(
+    officina: Run, there: ApiProcess, settings: Settings, tmp_path: Path
+) -> None:
+    """Generators, schedules, webhooks, plugins, what agents look things up in, and skills."""
+    far = {"OFFICINA_API_URL": there.url, "OFFICINA_API_KEY": key_of(settings)}
+    (tmp_path / "note.json").write_text(json.dumps(GENERATOR))
+
+    def done(*words: str) -> str:
+        ended = officina(*words, **far)
+        assert (ended.returncode, ended.stderr) == (0, ""), words
+        return ended.stdout.strip()
+
+    generator = done("generators", "save", "note.json")
+    project = done("generators", "run", generator, "--input", "topic=bees", "--rehearse")
+    assert json.loads(officina("show", project, "--json").stdout)["tasks"][0]["title"] == "On bees"
+    hook = json.loads(done("hooks", "add", "Door", "--agent", "assistant", "--projects"))
+    assert hook["secret"] != done("hooks", "rotate", hook["id"])
+    assert done("hooks", "pause", hook["id"]) == f"{hook['id']} paused"
+    with asked(settings, bearer(far["OFFICINA_API_KEY"])) as studio:
+        text = {"name": "bees.md", "text": "A hive keeps its brood warm."}
+        source = studio.post(f"{API}/knowledge", json=text).json()["id"]
+        prompt = {"title": "Daily", "everyMinutes": 60, "action": {"kind": "prompt", "text": "Look."}}
+        schedule = studio.post(f"{API}/schedules", json=prompt).json()["id"]
+    assert done("schedules", "pause", schedule[-6:]) == f"{schedule} paused"
+
+    for words in (
+        ["generators", "list"],
+        ["generators", "show", generator],
+        ["hooks", "list", "--json"],
+        ["schedules", "show", schedule, "--json"],
+        ["schedules", "list"],
+        ["knowledge", "--json"],
+        ["knowledge", "search", "brood", "--json"],
+        ["plugins", "list", "--json"],
+        ["skills", "show", "math.evaluate", "--json"],
+        ["hooks", "pause", "nobody"],
+        ["generators", "show", "nobody"],
+        ["schedules", "delete", "nobody"],
+        ["knowledge", "remove", "nobody"],
+    ):
+        near, away = officina(*words), officina(*words, **far)
+        assert (away.returncode, away.stdout, away.stderr) == (near.returncode, near.stdout, near.stderr), words
+
+    counted = officina("skills", "invoke", "math.evaluate", "--input", '{"expression": "2^10"}', **far)
+    assert (counted.returncode, json.loads(counted.stdout)["output"]["value"]) == (0, 1024)
+    done("generators", "remove", generator)
+    done("hooks", "remove", hook["id"])
+    done("schedules", "delete", schedule)
+    done("knowledge", "remove", source)
+    assert officina("knowledge", "--json").stdout == officina("hooks", "list", "--json").stdout == "[]\n"
 
 
 def test_both_ways_refuse_the_same(officina: Run, there: ApiProcess, settings: Settings, tmp_path: Path) -> None:

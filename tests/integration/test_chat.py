@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from orchestrator import threads
@@ -19,6 +20,7 @@ from orchestrator.store.database import get_database
 from registry.errors import Refused
 from tests.commands import OFFICINA, Ended
 from tests.projects import Watched
+from tests.studio import API, ApiProcess, bearer, key_of
 from tests.support import eventually
 from tests.workers import WorkerProcess
 
@@ -44,7 +46,7 @@ ASKS = {
 def chat(live_settings: Settings, tmp_path: Path) -> Chat:
     """Runs `officina chat` with lines on its standard input."""
 
-    def run(*words: str, lines: str = "", script: dict[str, Any] | None = None) -> Ended:
+    def run(*words: str, lines: str = "", script: dict[str, Any] | None = None, **environment: str) -> Ended:
         more: list[str] = []
         if script is not None:
             (tmp_path / "script.json").write_text(json.dumps(script))
@@ -56,7 +58,7 @@ def chat(live_settings: Settings, tmp_path: Path) -> Chat:
             capture_output=True,
             check=False,
             cwd=tmp_path,
-            env=child_environment(live_settings),
+            env=child_environment(live_settings) | environment,
             timeout=90,
         )
         return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
@@ -90,6 +92,34 @@ def test_each_line_of_a_pipe_is_a_message_and_gets_its_answer(
         *(("completed", "You said: hello"), ("completed", "You said: and again")),
     ]
     assert told(ended)[0]["standIn"] is True
+    sound(live_settings)
+
+
+def test_a_thread_of_a_studio_elsewhere_is_sat_in_as_one_here(
+    live_settings: Settings, worker_process: Start, chat: Chat, tmp_path: Path
+) -> None:
+    worker_process(live_settings).ready()
+    server = ApiProcess(live_settings, tmp_path / "api.log").start()
+    far = {"OFFICINA_API_URL": server.url, "OFFICINA_API_KEY": key_of(live_settings)}
+    body = {name: ADA[name] for name in ("name", "instructions", "packs")}
+    try:
+        made = httpx2.post(f"{server.url}{API}/agents", json=body, headers=bearer(far["OFFICINA_API_KEY"])).json()
+        script = {"agents": {made["id"]: ASKS["agents"]["ada"]}}
+
+        ended = chat("Ada", "--json", lines="paint\n/answer red\n", script=script, **far)
+        thread = thread_of(ended)
+        again = chat("--thread", thread[-8:], lines="and more\n/answer blue\n", **far)
+        listed, near = chat("--list", "--json", **far), chat("--list", "--json")
+        stopped, gone = chat("--thread", thread, "--stop", **far), chat("--thread", thread, "--delete", **far)
+        file = chat("ada.json", lines="x\n", **far)
+    finally:
+        server.close()
+
+    assert [(one["status"], one["text"]) for one in told(ended)] == [("completed", "Then red.")], ended.stderr
+    assert "Ada > Then blue." in again.stdout
+    assert listed.stdout == near.stdout
+    assert (stopped.stdout, gone.stdout) == ("nothing runs in it\n", f"deleted {thread}\n")
+    assert (file.returncode, "unknown_agent" in file.stderr) == (1, True)
     sound(live_settings)
 
 

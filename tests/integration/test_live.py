@@ -9,6 +9,7 @@ from rich.console import Console
 from orchestrator import events, live, queue, threads
 from orchestrator.chat import Chat
 from orchestrator.live import Delta, Live
+from orchestrator.rooms import Here
 from orchestrator.store import events as rows
 from orchestrator.store.database import get_database
 from orchestrator.watch import Rows, look
@@ -78,7 +79,7 @@ def test_a_conversation_shows_what_is_said_once_and_while_it_is_said(live_settin
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, color_system=None, width=200)
     said = iter(["Tell me.", "/quit"])
-    assert Chat(live_settings, thread_id, console, lambda _: next(said), direct=True).run() == 0
+    assert Chat(Here(live_settings, thread_id), console, lambda _: next(said), direct=True).run() == 0
     assert ["stream" in body for body in told.latest] == [True]
     assert shown.getvalue().count(STORY.strip()) == 1
     with get_database(live_settings).read() as connection:

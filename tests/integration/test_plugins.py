@@ -68,3 +68,29 @@ def test_an_agent_on_a_worker_uses_it_and_one_that_changed_is_left_out(
     results = changed.kinds("tool.result")
     assert "666" not in json.dumps(results) and results[-1]["isError"] is True
     assert plugins.one(live_settings, "wordcount")["status"] == "disabled"
+
+
+def test_graph_run_and_skills_invoke_know_the_plugins_of_who_runs_them(officina: Run, tmp_path: Path) -> None:
+    on = {"OFFICINA_PLUGINS__RUN": "true"}
+    words = ("plugins", "install", str(of_the_page(tmp_path)), "--grant", "files:read")
+    assert officina(*words).returncode == 0
+    agent = {"id": "counter", "name": "Counter", "instructions": "Count.", "plugins": ["wordcount"]}
+    agent |= {"packs": {"files": True}, "permissions": {"fs.write": "allow"}, "budget": {"maxSteps": 10}}
+    write = {"calls": [{"id": "1", "name": "write_file", "args": {"path": "a.txt", "content": "one two three"}}]}
+    count = {"calls": [{"id": "2", "name": "wordcount.count", "args": {"path": "a.txt"}}]}
+    (tmp_path / "agent.json").write_text(json.dumps(agent))
+    (tmp_path / "script.json").write_text(json.dumps({"input": "Go.", "model": [write, count, {"text": "done"}]}))
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "b.txt").write_text("one two")
+
+    report = json.loads(officina("graph", "run", "agent.json", "--script", "script.json", "--json", **on).stdout)
+    called = ("skills", "invoke", "wordcount.count", "--input", '{"path": "b.txt"}', "--workspace", "work")
+    ended, off = officina(*called, **on), officina(*called)
+    listed = [one["name"] for one in json.loads(officina("skills", "--json").stdout)]
+
+    results = [line["data"] for line in report["events"] if line["kind"] == "tool.result"]
+    assert [(one["name"], one["outcome"]) for one in results] == [("write_file", "ok"), ("wordcount.count", "ok")]
+    assert results[1]["output"]["words"] == 3
+    assert json.loads(ended.stdout)["output"]["words"] == 2, ended
+    assert (off.returncode, json.loads(off.stdout)["code"]) == (1, "not_allowed")
+    assert "wordcount.count" in listed

@@ -23,13 +23,15 @@ def run(
     from registry.packs import PACKS
     from workers.inprocess import script as scripts
     from workers.inprocess import stage
+    from workers.inprocess.plugged import Mine
     from workers.mcp.wiring import Lazily
 
     settings = get_settings()
     script_read = scripts.read_script(read_data(script))
     servers = Lazily(settings)
     try:
-        report = stage.run(read_data(file), script_read, PACKS, settings.limits, playbooks(settings), servers)
+        definition, documents = read_data(file), playbooks(settings)
+        report = stage.run(definition, script_read, PACKS, settings.limits, documents, servers, Mine(settings))
     finally:
         servers.close()
     if as_json:

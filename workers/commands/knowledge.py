@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.commands.output import note, say, say_json
+from registry.base import Json
 from registry.errors import Fault, OfficinaError, WrongUse
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ def add(
     from workers.reading import read
 
     settings = get_settings()
+    if settings.api_url is not None:
+        _send(settings, files, agent, as_json=as_json)
+        return
     database.prepare(settings)
     _known(settings, agent)
     embeddings = embeddings_of(settings)
@@ -49,10 +53,7 @@ def add(
             failed = True
             note(f"{file}: {error.code}: {error.message}")
             continue
-        if as_json:
-            say_json({"file": str(file), "id": added.id, "how": added.how, "passages": added.passages})
-        else:
-            say(f"{added.id}  {added.how}  {added.passages} passages  {file}")
+        _added(file, {"id": added.id, "how": added.how, "passages": added.passages}, as_json=as_json)
     if failed:
         raise typer.Exit(1)
 
@@ -69,23 +70,59 @@ def search(
     from orchestrator.ports.knowledge import StoredKnowledge
     from orchestrator.settings import get_settings
     from orchestrator.store.database import get_database
-    from registry.masking import mask_text
     from registry.skills.context import Caller
     from workers.adding import embeddings_of
 
     settings = get_settings()
+    if settings.api_url is not None:
+        from orchestrator.commands.shelves import Elsewhere, elsewhere
+
+        _tell(Elsewhere(elsewhere(settings)).search(" ".join(words), agent, limit), as_json=as_json)
+        return
     with looking(settings):
         pass
     nearness = settings.embeddings.nearness if settings.embeddings else 1.0
     port = StoredKnowledge(get_database(settings), embeddings_of(settings), nearness)
     caller = Caller("person", owner_id=settings.owner, agent_id=agent)
     found = port.search(caller, " ".join(words), limit=limit)
+    _tell(
+        [{"id": p.id, "title": p.title, "text": p.text, "uri": p.uri, "score": p.score} for p in found], as_json=as_json
+    )
+
+
+def _tell(found: list[dict[str, Json]], *, as_json: bool) -> None:
+    from registry.masking import mask_text
+
     if as_json:
-        say_json([{"id": p.id, "title": p.title, "text": p.text, "uri": p.uri, "score": p.score} for p in found])
+        say_json(found)
         return
-    for passage in found:
-        say(mask_text(f"{passage.score:.2f}  {passage.id}  {passage.title or passage.uri}"))
-        say(mask_text(f"      {' '.join(passage.text.split())[:300]}"))
+    for one in found:
+        say(mask_text(f"{one['score']:.2f}  {one['id']}  {one['title'] or one['uri']}"))
+        say(mask_text(f"      {' '.join(one['text'].split())[:300]}"))
+
+
+def _send(settings: "Settings", files: list[Path], agent: str | None, *, as_json: bool) -> None:
+    """Gives files to a studio elsewhere, which reads them there; each is known by its name."""
+    from orchestrator.commands.shelves import Elsewhere, elsewhere
+
+    there, failed = Elsewhere(elsewhere(settings)), False
+    for file in files:
+        try:
+            added = there.add_file(file.name, _content(file, settings.keeping.source_bytes), agent)
+        except OfficinaError as error:
+            failed = True
+            note(f"{file}: {error.code}: {error.message}")
+            continue
+        _added(file, added, as_json=as_json)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _added(file: Path, added: dict[str, Json], *, as_json: bool) -> None:
+    if as_json:
+        say_json({"file": str(file)} | {name: added[name] for name in ("id", "how", "passages")})
+    else:
+        say(f"{added['id']}  {added['how']}  {added['passages']} passages  {file}")
 
 
 def _known(settings: "Settings", agent: str | None) -> None:

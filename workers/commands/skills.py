@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from orchestrator.outside import Place
     from orchestrator.settings import Settings
     from registry.playbooks import Playbook
-    from registry.skills.skill import Skill
 
 app = typer.Typer(help="What agents can use.")
 
@@ -35,13 +34,7 @@ def list_skills(
     """List the skills of this release."""
     if context.invoked_subcommand is not None:
         return
-    from orchestrator.settings import get_settings
-    from orchestrator.wiring import unwired
-    from registry.skills import catalogue
-
-    found = list(catalogue.build())
-    missing = unwired(get_settings(), found)
-    definitions = [skill.definition(wired=skill.name not in missing) for skill in found]
+    definitions = _definitions()
     if as_json:
         say_json(definitions)
         return
@@ -80,7 +73,6 @@ def show(
     """One skill: what it does, takes and gives; or one document."""
     from orchestrator.known import playbooks
     from orchestrator.settings import get_settings
-    from orchestrator.wiring import unwired
 
     book = playbooks(get_settings()).get(name)
     if book is not None:
@@ -91,8 +83,10 @@ def show(
 
             print_document(_row(book), book.instructions)
         return
-    found = _found(name)
-    definition = found.definition(wired=not unwired(get_settings(), [found]))
+    definition = next((one for one in _definitions() if name in (one["name"], one["wireName"])), None)
+    if definition is None:
+        words = f"there is no skill {name[:80]!r}; `officina skills` lists them, and `skills documents`"
+        raise Refused(words, code="unknown_skill")
     if as_json:
         say_json(definition)
         return
@@ -125,10 +119,15 @@ def invoke(
     if not isinstance(arguments, dict):
         raise _unusable(f"the input is a {type(arguments).__name__}, and has to be an object")
     from orchestrator.settings import get_settings
+
+    settings = get_settings()
+    if settings.api_url is not None:
+        made = _invoke_there(settings, name, arguments, workspace, project, caller)
+        say_json(made)
+        raise typer.Exit(0 if made["ok"] else 1)
     from registry.skills import catalogue
     from workers.calling import Call, call
 
-    settings = get_settings()
     wanted = Call(
         name,
         arguments,
@@ -161,16 +160,42 @@ def _place(settings: "Settings", project: str) -> "Place":
         return outside.place(settings, project, settings.owner)
 
 
-def _found(name: str) -> "Skill":
+def _definitions() -> list[dict[str, Json]]:
+    """The skills of this release and of the owner's plugins, or those of the studio elsewhere."""
+    from orchestrator.settings import get_settings
+
+    settings = get_settings()
+    if settings.api_url is not None:
+        from orchestrator.commands.shelves import elsewhere
+
+        return elsewhere(settings).skills()
+    from orchestrator import plugins
+    from orchestrator.wiring import unwired
     from registry.skills import catalogue
 
-    found = catalogue.build().find(name)
-    if found is None:
-        raise Refused(
-            f"there is no skill {name[:80]!r}; `officina skills` lists them, and `skills documents`",
-            code="unknown_skill",
-        )
-    return found
+    found = list(catalogue.build())
+    missing = unwired(settings, found)
+    own = [skill.definition(wired=skill.name not in missing) for skill in found]
+    return [*own, *plugins.definitions(settings)]
+
+
+def _invoke_there(
+    settings: "Settings",
+    name: str,
+    arguments: dict[str, Json],
+    workspace: Path | None,
+    project: str | None,
+    caller: CallerName,
+) -> dict[str, Json]:
+    """The same at a studio elsewhere: with a session as a person, with a key as an agent."""
+    from orchestrator.commands.shelves import elsewhere
+
+    if workspace is not None:
+        raise _unusable("a folder of this machine is nothing to a studio elsewhere: leave it out", "--workspace")
+    if caller is CallerName.AGENT and settings.api_key is None:
+        words = "your session at that studio makes every call a person's: show a key (OFFICINA_API_KEY) instead"
+        raise _unusable(words, "--as")
+    return elsewhere(settings).invoke(name, arguments, project=project)
 
 
 def _read(given: str) -> Json:
@@ -193,5 +218,6 @@ def _text(given: str) -> str | bytes:
         raise _unusable(f"the file {given[1:]} cannot be read: {error.strerror}") from None
 
 
-def _unusable(message: str) -> WrongUse:
-    return WrongUse(message, code="invalid_json", faults=[Fault("--input", "invalid_json", message)])
+def _unusable(message: str, where: str = "--input") -> WrongUse:
+    code = "invalid_json" if where == "--input" else "wrong_use"
+    return WrongUse(message, code=code, faults=[Fault(where, code, message)])

@@ -35,7 +35,7 @@ from registry.playbooks import NONE, Playbook
 from registry.skills.context import Execution
 from registry.skills.jobs import Jobs
 from registry.skills.registry import SkillRegistry
-from workers.engine.services import Services, Serving, no_servers
+from workers.engine.services import NoPlugins, Plugins, Services, Serving, no_servers
 from workers.engine.targets import Target, of_row
 from workers.inprocess.conductor import Conductor
 from workers.inprocess.script import Script, stub
@@ -56,11 +56,12 @@ def run(
     limits: Limits,
     documents: Mapping[str, Playbook] = NONE,
     mcp: Serving = no_servers,
+    plugins: Plugins | None = None,
 ) -> dict[str, Json]:
     """Runs the agent to its end, or until it waits for an answer the script does not have."""
     if faults := _errors(definition):
         return _refused(faults)
-    return stage(definition, script, packs, limits, documents, mcp).play()
+    return stage(definition, script, packs, limits, documents, mcp, plugins).play()
 
 
 def stage(
@@ -70,6 +71,7 @@ def stage(
     limits: Limits,
     documents: Mapping[str, Playbook] = NONE,
     mcp: Serving = no_servers,
+    plugins: Plugins | None = None,
 ) -> "Stage":
     """Everything one run needs, before it begins."""
     database, model, room = MemoryDatabase(), ScriptedModel(script.model), Room()
@@ -91,6 +93,7 @@ def stage(
         documents=lambda _run: documents,
         kept_documents=StoredDocuments(database),
         mcp=mcp,
+        plugins=plugins or NoPlugins(),
         check_definition=lambda definition, _run: _errors(definition),
         agents=StoredAgents(database, lambda: _known(packs, script, limits, documents), lambda: _names(agents)),
         threads=StoredThreads(database),

@@ -5,20 +5,16 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Path, Request
 from fastapi import Response as Empty
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 from starlette.concurrency import run_in_threadpool
 
-from orchestrator import saved
-from orchestrator.api.auth import Asking, Connecting, Reading
+from orchestrator import webhooks
+from orchestrator.api.auth import Connecting, Reading
 from orchestrator.api.models import Out
 from orchestrator.api.parts import router as make_router
 from orchestrator.api.replies import Reply, problems
-from orchestrator.ports.webhooks import StoredWebhooks
 from orchestrator.receiving import receive
-from registry.base import Json, Model
-from registry.errors import Refused
-from registry.skills.context import Caller
-from registry.skills.triggers import Hand, Hooked
+from registry.base import Model
 
 router = make_router("hooks")
 
@@ -71,6 +67,13 @@ class NewHook(Model):
     generator_id: str | None = Field(
         None, min_length=1, max_length=100, description="Each delivery runs this generator with its `inputs`."
     )
+    projects: bool = Field(False, description="Each delivery starts a project, planned from `detail` and what arrived.")
+
+    @model_validator(mode="after")
+    def _one(self) -> "NewHook":
+        if self.projects and self.generator_id is not None:
+            raise ValueError("projects and generatorId say two things: a delivery is planned, or has its plan already")
+        return self
 
 
 class HookChange(Model):
@@ -96,49 +99,55 @@ class HookList(Out):
 
 @router.get("/hooks", response_model=HookList, summary="Your webhooks, without secrets")
 def list_hooks(asking: Reading) -> Reply:
-    return Reply({"items": _port(asking).rows(_person(asking))})
+    return Reply({"items": webhooks.listed(asking.settings)})
 
 
-@router.post("/hooks", status_code=201, response_model=HookView, summary="Make a webhook; its secret is shown once")
+@router.post(
+    "/hooks",
+    status_code=201,
+    response_model=HookView,
+    summary="Make a webhook; its secret is shown once",
+    responses=problems(409),
+)
 def make_hook(asking: Connecting, body: NewHook) -> Reply:
-    action: dict[str, Json] | None = None
-    if body.generator_id is not None:
-        action = {"kind": "generator", "generatorId": saved.generator(asking.settings, body.generator_id)["id"]}
-    port = _port(asking)
-    hooked = Hooked(name=body.name, detail=body.detail, agent_id=body.agent_id)
-    made = port.save(Hand(_person(asking)), hooked)
-    port.set_mode(asking.owner, str(made["id"]), body.mode, action)
-    return Reply(made | {"secret": port.reveal(asking.owner, str(made["id"]))}, 201)
+    made = webhooks.add(
+        asking.settings,
+        body.name,
+        body.agent_id,
+        detail=body.detail,
+        mode=body.mode,
+        projects=body.projects,
+        generator_id=body.generator_id,
+    )
+    return Reply(made, 201)
 
 
-@router.patch("/hooks/{hook_id}", response_model=HookView, summary="Rename, pause or resume a webhook")
+@router.patch(
+    "/hooks/{hook_id}", response_model=HookView, summary="Rename, pause or resume a webhook", responses=problems(409)
+)
 def change_hook(asking: Connecting, hook_id: Id, body: HookChange) -> Reply:
-    hooked = Hooked(id=hook_id, name=body.name, detail=body.detail, status=body.status)
-    return Reply(_port(asking).save(Hand(_person(asking)), hooked))
+    changed = webhooks.change(asking.settings, hook_id, name=body.name, detail=body.detail, status=body.status)
+    return Reply(changed)
+
+
+@router.post(
+    "/hooks/{hook_id}/secret",
+    response_model=HookView,
+    summary="The secret of a webhook that an agent made, once",
+    responses=problems(409),
+)
+def show_secret(asking: Connecting, hook_id: Id) -> Reply:
+    found = webhooks.one(asking.settings, hook_id)
+    return Reply(found | {"secret": webhooks.secret(asking.settings, hook_id)})
 
 
 @router.post("/hooks/{hook_id}/rotate", response_model=HookView, summary="A new secret; the old one is of no use")
 def rotate_hook(asking: Connecting, hook_id: Id) -> Reply:
-    port = _port(asking)
-    secret = port.rotate(asking.owner, hook_id)
-    if secret is None:
-        raise Refused("you have no such webhook", code="unknown_hook")
-    found: dict[str, Json] = next(row for row in port.rows(_person(asking)) if row["id"] == hook_id)
-    return Reply(found | {"secret": secret})
+    secret = webhooks.rotate(asking.settings, hook_id)
+    return Reply(webhooks.one(asking.settings, hook_id) | {"secret": secret})
 
 
 @router.delete("/hooks/{hook_id}", status_code=204, summary="Delete a webhook; what it started stays")
 def remove_hook(asking: Connecting, hook_id: Id) -> Empty:
-    _port(asking).delete(_person(asking), hook_id)
+    webhooks.remove(asking.settings, hook_id)
     return Empty(status_code=204)
-
-
-def _person(asking: Asking) -> Caller:
-    return Caller("person", asking.owner)
-
-
-def _port(asking: Asking) -> StoredWebhooks:
-    from orchestrator.ports.wiring import wire
-    from registry.skills import catalogue
-
-    return wire(asking.settings, catalogue.build()).webhooks

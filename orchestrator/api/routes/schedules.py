@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from fastapi import Path
+from fastapi import Path, Query
 from fastapi import Response as Empty
 from pydantic import Field
 
@@ -34,6 +34,7 @@ class ScheduleView(Out):
     next_run_at: int | None
     runs: int
     created_at: int
+    firings: list[dict[str, Json]] | None = Field(None, description="What became of its last due times, if asked for.")
 
 
 class SchedulePage(Out):
@@ -61,8 +62,13 @@ def create_schedule(asking: Writing, body: NewSchedule) -> Reply:
 
 
 @router.get("/schedules/{schedule_id}", response_model=ScheduleView, summary="One schedule")
-def show_schedule(asking: Reading, schedule_id: ScheduleId) -> Reply:
-    return Reply(timetable.show(asking.settings, schedule_id))
+def show_schedule(
+    asking: Reading,
+    schedule_id: ScheduleId,
+    firings: Annotated[int, Query(ge=0, le=99, description="How many of its last due times to tell of.")] = 0,
+) -> Reply:
+    found = timetable.show(asking.settings, schedule_id)
+    return Reply(found | ({"firings": timetable.seen(asking.settings, schedule_id, firings)} if firings else {}))
 
 
 @router.patch(

@@ -63,6 +63,7 @@ class ThreadLine(Out):
     mode: str | None
     run_id: str | None = Field(description="The run under way; null: the thread is free.")
     status: str | None = Field(description="How that run stands.")
+    on: str | None = Field(description="What it waits for, where it is parked.")
     runs: int
     cost_usd: float
     created_at: int
