@@ -12,7 +12,7 @@ from orchestrator.records import Event, FileRecord
 from orchestrator.store import actions, loading
 from registry.agents import AgentDefinition
 from registry.base import Json
-from registry.errors import Unavailable
+from registry.errors import SkillError, Unavailable
 from registry.permissions import Policy
 from registry.personas import TEAM_PERMISSIONS
 from registry.skills.context import Authority, Caller, SkillContext
@@ -134,8 +134,13 @@ def _plugged(services: Services, owner_id: str, ids: Sequence[str], taken: Calla
 
 def _of_project(runtime: Runtime, row: Any, emit: Emit) -> Act:
     """A call that was made for a project from outside of its runs, with the rights it was made with."""
-    settings, skills = runtime.settings, runtime.services.catalogue
+    settings = runtime.settings.model_copy(update={"owner": row.owner_id})
     where, name = outside.place(settings, row.project_id, row.owner_id), row.action["skill"]
+    try:
+        skills = calling.with_plugin(settings, runtime.services.catalogue, name)
+    except SkillError as error:
+        failed = SkillResult(False, None, error.message, error.code)
+        return lambda _authority: failed
     context = SkillContext(
         caller=Caller("run", row.owner_id, row.project_id, call_id=row.call_id),
         policy=Policy(agent=TEAM_PERMISSIONS, run={}),

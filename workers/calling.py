@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Ports that stand on rows, and those whose use is counted beside them.
 _ROWS = frozenset({"memory", "schedules", "studio", "connections", "signals", "net", "llm"})
+#: What a plugin may be granted; it is served no more than it was.
+_PLUGIN = frozenset({"workspace", "memory", "signals", "schedules", "connections", "net", "llm"})
 #: Bytes of an output an event keeps.
 _SHOWN = 16 * 1024
 
@@ -174,6 +176,8 @@ def ports(settings: Settings, skills: SkillRegistry, name: str, folder: Path) ->
     """The ports one skill needs, and no other: each of them costs something to make."""
     found = skills.find(name)
     needs = found.needs if found else frozenset()
+    if found is not None and found.plugin is not None:
+        needs = _PLUGIN
     made: dict[str, Any] = {}
     if needs & _ROWS or (found is not None and found.rate):
         made |= _row_ports(settings, skills)
