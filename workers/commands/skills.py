@@ -191,10 +191,10 @@ def _invoke_there(
     from orchestrator.commands.shelves import elsewhere
 
     if workspace is not None:
-        raise _unusable("a folder of this machine is nothing to a studio elsewhere: leave it out", "--workspace")
+        raise _not_there("--workspace", "a folder of this machine is nothing to a studio elsewhere: leave it out")
     if caller is CallerName.AGENT and settings.api_key is None:
         words = "your session at that studio makes every call a person's: show a key (OFFICINA_API_KEY) instead"
-        raise _unusable(words, "--as")
+        raise _not_there("--as", words)
     return elsewhere(settings).invoke(name, arguments, project=project)
 
 
@@ -218,6 +218,10 @@ def _text(given: str) -> str | bytes:
         raise _unusable(f"the file {given[1:]} cannot be read: {error.strerror}") from None
 
 
-def _unusable(message: str, where: str = "--input") -> WrongUse:
-    code = "invalid_json" if where == "--input" else "wrong_use"
-    return WrongUse(message, code=code, faults=[Fault(where, code, message)])
+def _unusable(message: str) -> WrongUse:
+    return WrongUse(message, code="invalid_json", faults=[Fault("--input", "invalid_json", message)])
+
+
+def _not_there(option: str, message: str) -> WrongUse:
+    """An option that means nothing at a studio elsewhere."""
+    return WrongUse(message, faults=[Fault(option, "wrong_use", message)])
