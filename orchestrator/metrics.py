@@ -20,6 +20,7 @@ from orchestrator.states import PROJECT_ENDED, RUN_ENDED, RUN_OPEN, RUN_PARKED
 from orchestrator.store.database import Database, get_database, now_ms
 from orchestrator.store.tables import projects, runs, signals, workers
 from orchestrator.store.workers import SILENT_MS
+from registry.queues import DEFAULT
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 #: Name, column, words and unit of each sum over all runs.
@@ -62,13 +63,14 @@ def open_runs() -> Select[Any]:
         select(
             r.status,
             r.waiting_on,
+            r.queue,
             func.count().label("many"),
             func.count().filter(r.wakes > 0).label("sent"),
             func.min(r.created_at).filter(r.wakes > 0).label("oldest"),
             func.sum(r.backoffs).label("backoffs"),
         )
         .where(r.project_id.in_(open_projects), r.status.in_(sorted(RUN_OPEN)))
-        .group_by(r.status, r.waiting_on)
+        .group_by(r.status, r.waiting_on, r.queue)
     )
 
 
@@ -81,11 +83,14 @@ def _open_runs(connection: Connection, now: int) -> Iterator[Metric]:
 
 def _states(rows: Sequence[Row[Any]]) -> Iterator[Metric]:
     states: Counter[str] = Counter()
-    parked = GaugeMetricFamily("officina_runs_parked", "Parked runs by what they wait for.", labels=["on"])
+    waits: Counter[str] = Counter()
     for row in rows:
         states[row.status] += row.many
         if row.status in RUN_PARKED:
-            parked.add_metric([row.waiting_on or "signals"], row.many)
+            waits[row.waiting_on or "signals"] += row.many
+    parked = GaugeMetricFamily("officina_runs_parked", "Parked runs by what they wait for.", labels=["on"])
+    for on, many in sorted(waits.items()):
+        parked.add_metric([on], many)
     yield parked
     open_ = GaugeMetricFamily("officina_runs_open", "Runs that have not ended, by state.", labels=["status"])
     for status in sorted(RUN_OPEN):
@@ -94,12 +99,20 @@ def _states(rows: Sequence[Row[Any]]) -> Iterator[Metric]:
 
 
 def _queue(rows: Sequence[Row[Any]], now: int) -> Iterator[Metric]:
-    depth = GaugeMetricFamily("officina_queue_depth", "Runs whose wake-up is sent and that no worker has claimed.")
-    depth.add_metric([], sum(row.sent for row in rows))
+    words = "Runs whose wake-up is sent and that no worker has claimed, by queue."
+    depth = GaugeMetricFamily("officina_queue_depth", words, labels=["queue"])
+    words = "Age of the oldest run that waits for a free slot, by queue."
+    age = GaugeMetricFamily("officina_queue_oldest_seconds", words, labels=["queue"])
+    sent: Counter[str] = Counter({DEFAULT: 0})
+    oldest: dict[str, int] = {}
+    for row in rows:
+        name = row.queue or DEFAULT
+        sent[name] += row.sent
+        oldest[name] = min(oldest.get(name, now), row.oldest or now)
+    for name, many in sorted(sent.items()):
+        depth.add_metric([name], many)
+        age.add_metric([name], max(0, now - oldest.get(name, now)) / 1000)
     yield depth
-    oldest = min((row.oldest for row in rows if row.oldest), default=now)
-    age = GaugeMetricFamily("officina_queue_oldest_seconds", "Age of the oldest run that waits for a free slot.")
-    age.add_metric([], max(0, now - oldest) / 1000)
     yield age
 
 

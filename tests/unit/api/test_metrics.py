@@ -44,6 +44,8 @@ def test_an_empty_installation_has_zeros(settings: Settings) -> None:
 def test_what_waits_runs_fails_and_costs_is_told_and_no_name_is(settings: Settings) -> None:
     project = Project(settings, "A secret plan")
     project.task("a", "queued", run={"wakes": 1})
+    for key in ("a1", "a2"):
+        project.task(key, "queued", run={"wakes": 1, "queue": "code"})
     project.task("b", "running", run={"steps": 4, "running_ms": 2_000, "cost_micro": 1_500_000, "tokens": 70})
     project.task("c", "needs_input", run={"waiting_on": "signals"})
     project.task("d", "waiting", run={"waiting_on": "backoff", "backoffs": 3})
@@ -53,9 +55,9 @@ def test_what_waits_runs_fails_and_costs_is_told_and_no_name_is(settings: Settin
 
     found, text = scraped(settings)
 
-    assert found["officina_runs_open", "queued"] == 1
-    assert found["officina_queue_oldest_seconds", ""] >= 0
-    assert found["officina_queue_depth", ""] == 1
+    assert found["officina_runs_open", "queued"] == 3
+    assert found["officina_queue_oldest_seconds", "default"] >= 0
+    assert (found["officina_queue_depth", "default"], found["officina_queue_depth", "code"]) == (1, 2)
     assert (found["officina_runs_parked", "signals"], found["officina_runs_parked", "backoff"]) == (1, 1)
     assert (found["officina_steps_total", ""], found["officina_running_seconds_total", ""]) == (4, 2)
     assert (found["officina_cost_usd_total", ""], found["officina_tokens_total", ""]) == (1.5, 70)
