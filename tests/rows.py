@@ -132,11 +132,14 @@ class Project:
         row = {"project_id": self.id, "path": path, "bytes": size, "sha256": "a" * 64, "written_at": BEGAN}
         self._insert(files, row | columns)
 
-    def event(self, kind: str, data: Mapping[str, Any], key: str | None = None, **columns: Any) -> None:
-        """A line of the trace, by the task's root run when a task is named."""
-        line = Event(kind, dict(data), at=BEGAN, **columns)
+    def event(
+        self, kind: str, data: Mapping[str, Any], key: str | None = None, *, at: int = BEGAN, **columns: Any
+    ) -> None:
+        """A line of the trace, by the task's root run when a task is named and no run."""
+        line = Event(kind, dict(data), at=at, **columns)
         if key is not None:
-            line.task_id, line.run_id, line.agent_id = self.task_ids[key], self.run_ids.get(key), "nadia"
+            line.task_id, line.run_id = self.task_ids[key], line.run_id or self.run_ids.get(key)
+            line.agent_id = "nadia"
         get_database(self.settings).write(lambda connection: trace.append(connection, self.id, [line]))
 
     def set(self, table: Any, row_id: str, **columns: Any) -> None:

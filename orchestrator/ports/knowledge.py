@@ -45,20 +45,38 @@ class StoredKnowledge:
 
     def search(self, caller: Caller, query: str, *, limit: int) -> list[Passage]:
         """See `Knowledge`."""
-        wanted = fulltext.sought(query)
         place = self._placed(query)
         with self._database.read() as connection:
-            mine = [moves.space(caller.owner_id, name) for name in _namespaces(connection, caller)]
-            found = {row.number: row for row in fulltext.find(connection, mine, wanted)}
-            fits = dict(zip(found, ranking.scores([row.text for row in found.values()], wanted), strict=True))
-            if place is not None and self._embeddings is not None:
-                near = _near(moves.embedded(connection, mine, self._embeddings.model, COMPARED), place)
-                likely = sorted(near, key=lambda number: -near[number])[: fulltext.CANDIDATES]
-                close = {number: near[number] for number in likely if near[number] >= self._nearness}
-                fits |= {number: max(fits.get(number, 0.0), score) for number, score in close.items()}
-            best = sorted((n for n in fits if fits[n] > 0), key=lambda n: (-fits[n], -n))[:limit]
-            rows = {row.number: row for row in moves.read(connection, best)}
-            heads = moves.heads(connection, [row.source_id for row in rows.values()])
+            return self._best(connection, caller.owner_id, _namespaces(connection, caller), query, place, limit)
+
+    def search_all(self, owner_id: str, query: str, *, limit: int) -> list[Passage]:
+        """As `search`, for the owner: among everything that was given to any agent of theirs."""
+        place = self._placed(query)
+        with self._database.read() as connection:
+            namespaces = moves.namespaces(connection, owner_id)
+            return self._best(connection, owner_id, namespaces, query, place, limit) if namespaces else []
+
+    def _best(
+        self,
+        connection: Connection,
+        owner_id: str,
+        namespaces: Sequence[str],
+        query: str,
+        place: list[float] | None,
+        limit: int,
+    ) -> list[Passage]:
+        wanted = fulltext.sought(query)
+        mine = [moves.space(owner_id, name) for name in namespaces]
+        found = {row.number: row for row in fulltext.find(connection, mine, wanted)}
+        fits = dict(zip(found, ranking.scores([row.text for row in found.values()], wanted), strict=True))
+        if place is not None and self._embeddings is not None:
+            near = _near(moves.embedded(connection, mine, self._embeddings.model, COMPARED), place)
+            likely = sorted(near, key=lambda number: -near[number])[: fulltext.CANDIDATES]
+            close = {number: near[number] for number in likely if near[number] >= self._nearness}
+            fits |= {number: max(fits.get(number, 0.0), score) for number, score in close.items()}
+        best = sorted((n for n in fits if fits[n] > 0), key=lambda n: (-fits[n], -n))[:limit]
+        rows = {row.number: row for row in moves.read(connection, best)}
+        heads = moves.heads(connection, [row.source_id for row in rows.values()])
         return [_passage(rows[n], heads, fits[n]) for n in best if n in rows]
 
     def read(self, caller: Caller, id_: str) -> Text | None:

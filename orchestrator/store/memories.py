@@ -209,6 +209,18 @@ def page(
     return list(connection.execute(query.order_by(memories.c.created_at, memories.c.id).limit(limit)))
 
 
+def newest(
+    connection: Connection, owner_id: str, sought: Sequence[str], limit: int, before: tuple[int, str] | None
+) -> list[Row[Any]]:
+    """An owner's living memories of every namespace that hold each of these pieces of text, the newest first: those
+    made before a moment and id."""
+    holds = [memories.c.content.icontains(piece, autoescape=True) for piece in sought]
+    query = select(memories).where(memories.c.owner_id == owner_id, _alive(), *holds)
+    if before is not None:
+        query = query.where(tuple_(memories.c.created_at, memories.c.id) < tuple_(*map(literal, before)))
+    return list(connection.execute(query.order_by(memories.c.created_at.desc(), memories.c.id.desc()).limit(limit)))
+
+
 def forget_all(connection: Connection, owner_id: str, only: Mapping[str, str]) -> int:
     """Deletes an owner's memories that have these columns, all without any; returns how many."""
     return connection.execute(delete(memories).where(memories.c.owner_id == owner_id, *_only(only))).rowcount

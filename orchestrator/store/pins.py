@@ -30,6 +30,17 @@ def latest(connection: Connection, owner_id: str, namespace: str, limit: int) ->
     return list(connection.execute(query.limit(limit)))
 
 
+def of_owner(connection: Connection, owner_id: str, limit: int) -> list[Row[Any]]:
+    """An owner's pins of every namespace, the newest first."""
+    query = select(pins).where(pins.c.owner_id == owner_id).order_by(pins.c.updated_at.desc(), pins.c.id.desc())
+    return list(connection.execute(query.limit(limit)))
+
+
+def unpin(connection: Connection, owner_id: str, pin_id: str) -> bool:
+    """False when the owner has none of this id."""
+    return connection.execute(delete(pins).where(pins.c.owner_id == owner_id, pins.c.id == pin_id)).rowcount == 1
+
+
 def remove(connection: Connection, owner_id: str, namespace: str, key: str) -> None:
     connection.execute(delete(pins).where(_mine(owner_id, namespace), pins.c.key == key))
 

@@ -78,6 +78,12 @@ def get(connection: Connection, owner_id: str, source_id: str) -> Row[Any] | Non
     return connection.execute(select(sources).where(mine)).one_or_none()
 
 
+def namespaces(connection: Connection, owner_id: str) -> list[str]:
+    """Those in which the owner has sources."""
+    query = select(sources.c.namespace).where(sources.c.owner_id == owner_id).distinct().order_by(sources.c.namespace)
+    return list(connection.execute(query).scalars())
+
+
 def find(connection: Connection, owner_id: str, namespaces: Sequence[str], source_id: str) -> Row[Any] | None:
     mine = (sources.c.owner_id == owner_id, sources.c.namespace.in_(sorted(namespaces)), sources.c.id == source_id)
     return connection.execute(select(sources).where(*mine)).one_or_none()

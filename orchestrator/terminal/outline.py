@@ -27,7 +27,7 @@ class Line:
 def outline(depends_on: Mapping[str, Sequence[str]]) -> list[Line]:
     """Lines of a DAG given as key -> keys it depends on, in plan order; unknown keys are left out."""
     known = {key: [k for k in keys if k in depends_on and k != key] for key, keys in depends_on.items()}
-    depth = _depths(known)
+    depth = depths(known)
     order = {key: number for number, key in enumerate(known)}
     above = {key: max(keys, key=lambda k: (depth[k], order[k])) for key, keys in known.items() if keys and key in depth}
     below: dict[str | None, list[str]] = {}
@@ -61,7 +61,7 @@ def under(guides: str) -> str:
     return guides.replace("├─", "│ ").replace("└─", "  ")
 
 
-def _depths(known: Mapping[str, Sequence[str]]) -> dict[str, int]:
+def depths(known: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Longest way from a root to each task; tasks of a cycle (no accepted plan has one) get none and stand as roots."""
     open_before = {key: len(keys) for key, keys in known.items()}
     after: dict[str, list[str]] = {key: [] for key in known}

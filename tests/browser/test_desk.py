@@ -63,17 +63,17 @@ def test_a_project_is_watched_approved_and_read(
     made = start(tmp_path / "p", studio_settings, plan, {"tasks": turns}, title="The answer")
 
     page.get_by_role("link", name="The answer").click()  # it came by itself
-    card = page.locator(".task").first
-    page.locator(".task.is-needs_input").wait_for()
+    card = page.locator(".plan.broad .task").first
+    page.locator(".plan.broad .task.is-needs_input").wait_for()
     assert "needs you" in (card.get_attribute("aria-label") or "")
-    assert page.locator(".task").nth(1).get_attribute("class") == "task is-pending"
+    assert page.locator(".plan.broad .task").nth(1).get_attribute("class") == "task is-pending"
     assert "print(6 * 7)" in page.locator("article.card").inner_text()
 
     page.get_by_role("button", name="Do it").click()
 
     page.get_by_text("Answered: Do it").wait_for()
     page.locator(".project-head .state.is-completed").wait_for()
-    assert page.locator(".task.is-completed").count() == 2
+    assert page.locator(".plan.broad .task.is-completed").count() == 2
     project = Watched(studio_settings, made.project_id)
     assert project.signals[0].answered_by == studio_settings.owner
     page.get_by_role("link", name="Files").click()

@@ -29,6 +29,7 @@ class Field:
     help: str | None = None
     #: Of a choice: what is written beside each, and what it stands for.
     options: Sequence[tuple[str, Json]] = ()
+    #: What stands in it at first; of a choice its place in the list.
     value: str = ""
 
 
@@ -80,7 +81,9 @@ def _field(name: str, schema: Json, required: bool) -> Field:
     }
     items = known.get("items")
     if isinstance(known.get("enum"), list):
-        return Field(kind="choice", options=_options(known["enum"]), **facts)
+        options = _options(known["enum"])
+        chosen = [str(place) for place, (_, value) in enumerate(options) if value == known.get("default")]
+        return Field(kind="choice", options=options, value=chosen[0] if chosen else "", **facts)
     if known.get("type") == "array" and isinstance(items, dict) and isinstance(items.get("enum"), list):
         return Field(kind="choices", options=_options(items["enum"]), **facts)
     if known.get("type") == "string":
@@ -92,6 +95,8 @@ def _field(name: str, schema: Json, required: bool) -> Field:
 
 def _default(schema: Mapping[str, Json]) -> str:
     value = schema.get("default")
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return "" if value is None else str(value)
 
 

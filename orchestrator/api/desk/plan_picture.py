@@ -49,6 +49,9 @@ class Picture:
     height: float
     cards: list[Placed]
     ties: list[Tie]
+    #: Width and height of a card.
+    card: float = WIDTH
+    tall: float = HEIGHT
 
 
 def picture(scene: Scene) -> Picture | None:

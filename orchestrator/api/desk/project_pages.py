@@ -9,7 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from orchestrator import downloads, lookup, views
 from orchestrator.api.auth import Asking, Person
-from orchestrator.api.desk import plan_picture, previews, questions, run_trees, spending, timeline, traces
+from orchestrator.api.desk import plan_column, plan_picture, previews, questions, run_trees, spending, timeline, traces
 from orchestrator.api.desk.rendering import page
 from orchestrator.api.desk.routing import router as make_router
 from orchestrator.api.desk.routing import shell
@@ -75,6 +75,7 @@ def overview(asking: Person, project_id: str) -> Response:
         looked = _look(connection, asking, project_id)
         facts = {
             "picture": plan_picture.picture(looked.scene),
+            "column": plan_column.column(looked.scene),
             "cards": questions.cards(connection, looked.scene.signals),
             "unknown": views.unknown(connection, looked.scene.id),
             **_asked(connection, looked.scene),

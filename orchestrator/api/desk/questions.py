@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from orchestrator import views
 from orchestrator.api.desk import forms
 from orchestrator.states import SIGNAL_OF_PARK
+from orchestrator.store.thread_tables import threads
 from registry.base import Json
 
 _HEADS: Final = {
@@ -44,6 +45,8 @@ class Card:
     signal: dict[str, Any]
     head: str
     project: str | None
+    #: The page of its project or conversation.
+    at: str
     task: str | None
     parts: list[Part]
     #: Buttons that answer by themselves.
@@ -57,10 +60,17 @@ class Card:
 def cards(connection: Connection, found: Sequence[Mapping[str, Json]]) -> list[Card]:
     """Signals as cards, in the order given."""
     places = views.places(connection, found)
-    return [_card(dict(one), places) for one in found]
+    talks = _talks(connection, found)
+    return [_card(dict(one), places, talks) for one in found]
 
 
-def _card(signal: dict[str, Any], places: Mapping[str, str]) -> Card:
+def _talks(connection: Connection, found: Sequence[Mapping[str, Json]]) -> set[str]:
+    """Which of the places that signals come from are conversations."""
+    ids = {one["projectId"] for one in found if one.get("projectId")}
+    return set(connection.execute(select(threads.c.id).where(threads.c.id.in_(ids))).scalars()) if ids else set()
+
+
+def _card(signal: dict[str, Any], places: Mapping[str, str], talks: set[str]) -> Card:
     kind, action = signal["kind"], signal.get("action")
     options = signal.get("options") or []
     asks = kind in SIGNAL_OF_PARK
@@ -70,6 +80,7 @@ def _card(signal: dict[str, Any], places: Mapping[str, str]) -> Card:
         signal=signal,
         head=_HEADS.get(kind, kind),
         project=places.get(signal.get("projectId") or ""),
+        at=f"/{'threads' if signal.get('projectId') in talks else 'projects'}/{signal.get('projectId')}",
         task=places.get(signal.get("taskId") or ""),
         parts=_parts(action["input"]) if action else [],
         options=options if asks and not several else [],

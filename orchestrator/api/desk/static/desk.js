@@ -18,8 +18,29 @@
     for (const field of event.target.querySelectorAll?.("[data-number]") ?? []) {
       if (field.name in values) values[field.name] = Number(values[field.name]);
     }
+    // What must not happen twice carries a key that stays the same until it has happened.
+    if (event.target.dataset?.once !== undefined) {
+      event.target.dataset.key ??= [...crypto.getRandomValues(new Uint8Array(16))].map((n) => n.toString(16).padStart(2, "0")).join("");
+      values[event.target.dataset.once || "key"] = event.target.dataset.key;
+    }
     request.headers["Content-Type"] = "application/json";
     request.body = JSON.stringify(values);
+  });
+
+  // It has happened: the form is empty again.
+  document.addEventListener("htmx:after:request", (event) => {
+    const form = event.target;
+    const reply = event.detail.ctx?.response;
+    if (!(form instanceof HTMLFormElement) || !reply || reply.status >= 400) return;
+    if (form.dataset.once === undefined && form.dataset.clears === undefined) return;
+    delete form.dataset.key;
+    form.reset();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches?.("[data-sends]")) {
+      event.preventDefault();
+      event.target.form.requestSubmit();
+    }
   });
 
   // Words in the corner: what came of something a person did. A refusal stays until it is closed.
@@ -163,14 +184,36 @@
   });
 
   // A plan larger than its frame begins where something happens.
-  const plan = document.querySelector(".plan");
-  const busy = plan?.querySelector(".task.is-needs_input, .task.is-running, .task.is-failed") ?? plan?.querySelector(".task");
-  if (busy) {
+  for (const plan of document.querySelectorAll(".plan")) {
+    const busy = plan.querySelector(".task.is-needs_input, .task.is-running, .task.is-failed") ?? plan.querySelector(".task");
     const frame = plan.getBoundingClientRect();
-    const card = busy.getBoundingClientRect();
+    const card = busy?.getBoundingClientRect();
+    if (!card || frame.width === 0) continue;
     plan.scrollLeft = card.left - frame.left - (frame.width - card.width) / 2;
     plan.scrollTop = card.top - frame.top - (frame.height - card.height) / 2;
   }
+
+  // Where one is stays in sight in a row of links that is wider than the screen.
+  for (const row of document.querySelectorAll(".top nav, .tabs")) {
+    const at = row.querySelector("[aria-current]");
+    if (at) row.scrollLeft = at.offsetLeft - row.offsetLeft - (row.clientWidth - at.offsetWidth) / 2;
+  }
+
+  // Lists that can be narrowed down by a word.
+  document.addEventListener("input", (event) => {
+    const list = event.target.dataset?.narrows && document.getElementById(event.target.dataset.narrows);
+    if (!list) return;
+    const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let left = 0;
+    for (const item of list.querySelectorAll("[data-item]")) {
+      item.hidden = !words.every((word) => item.textContent.toLowerCase().includes(word));
+      left += item.hidden ? 0 : 1;
+    }
+    for (const group of list.querySelectorAll("[data-group]")) {
+      group.hidden = !group.querySelector("[data-item]:not([hidden])");
+    }
+    document.getElementById(`${list.id}-none`).hidden = left > 0;
+  });
 
   tick();
   listen();
