@@ -5,7 +5,7 @@ RUN = $(VENV)/.ready
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test test-crash test-faults test-models quick test-parked bench lint types format pictures desk-pictures flower-pictures skill-pages docs docs-serve lock lock-check audit clean
+.PHONY: help run up test test-crash test-faults test-models quick test-parked bench lint types format pictures docs-pictures flower-pictures skill-pages docs docs-serve lock lock-check audit clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
@@ -54,7 +54,7 @@ format: $(DEV) ## Put the code in shape
 pictures: $(RUN) ## Draw the pictures of docs/graphs.md anew
 	@$(BIN)/python docs/draw.py
 
-desk-pictures: $(DEV) ## Take the pictures of docs/desk.md from real pages (needs chromium)
+docs-pictures: $(DEV) ## Take the pictures of docs/desk.md from real pages (needs chromium)
 	@$(BIN)/python docs/desk_pictures.py
 
 flower-pictures: $(DEV) ## Take the pictures of docs/flower.md from a real Flower (needs chromium)
@@ -64,7 +64,7 @@ skill-pages: $(RUN) ## Write the pages that are made from code (docs/skills, doc
 	@$(BIN)/python docs/skill_pages.py
 	@$(BIN)/python docs/reference_pages.py
 
-docs: $(DEV) ## Build the pages of docs/ into site/; a warning is a fault (needs no network)
+docs: $(DEV) $(if $(PICTURES),docs-pictures flower-pictures) ## Build docs/ into site/; a warning is a fault (PICTURES=1: with new pictures)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "site/index.html"
 

@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/desk.md from real pages: `make desk-pictures`.
+"""Takes the pictures of docs/desk.md from real pages: `make docs-pictures`.
 
 A stack of its own in a new home, two of the examples played by the stand-in, and Debian's Chromium.
 """
@@ -56,23 +56,62 @@ def _take(browser: Browser) -> None:
     until(lambda: status_of(names) == "completed")
     weather = submit(str(EXAMPLES / "seattle-weather" / "project.yaml"), settings=settings).project_id
     light, dark, small = (_desk(browser, at, *look) for look in (("light", 1280), ("dark", 1280), ("dark", 400)))
+
+    def both(path: str, name: str, height: int) -> None:
+        shoot(light, f"{at}{path}", name, height)
+        shoot(dark, f"{at}{path}", f"{name}-dark", height)
+
     signal = until(lambda: open_signal(weather))
     time.sleep(2)
-    shoot(light, f"{at}/projects/{weather}", "desk-plan", 720)
-    shoot(dark, f"{at}/projects/{weather}", "desk-plan-dark", 720)
-    shoot(light, f"{at}/inbox", "desk-inbox", 860)
-    shoot(dark, f"{at}/inbox", "desk-inbox-dark", 860)
+    both(f"/projects/{weather}", "desk-plan", 720)
+    shoot(small, f"{at}/projects/{weather}", "desk-small", 860)
+    both("/inbox", "desk-inbox", 860)
     answer(settings, signal, option="Do it", by=settings.owner)
     until(lambda: status_of(weather) == "completed")
-    shoot(light, f"{at}/", "desk-projects", 330)
-    shoot(dark, f"{at}/", "desk-projects-dark", 330)
-    shoot(light, f"{at}/projects/{names}/timeline", "desk-timeline", 760)
-    shoot(dark, f"{at}/projects/{names}/timeline", "desk-timeline-dark", 760)
-    shoot(light, f"{at}/projects/{weather}/trace", "desk-trace", 760)
-    shoot(dark, f"{at}/projects/{weather}/trace", "desk-trace-dark", 760)
-    shoot(light, f"{at}/projects/{weather}/files/brief.md", "desk-file", 900)
-    shoot(dark, f"{at}/projects/{weather}/files/brief.md", "desk-file-dark", 900)
-    shoot(small, f"{at}/projects/{weather}", "desk-small", 860)
+    both("/", "desk-projects", 330)
+    both(f"/projects/{names}/runs", "desk-runs", 760)
+    both(f"/projects/{names}/timeline", "desk-timeline", 760)
+    both(f"/projects/{weather}/trace", "desk-trace", 760)
+    both(f"/projects/{names}/cost", "desk-cost", 620)
+    both(f"/projects/{weather}/files/brief.md", "desk-file", 900)
+    both(f"/threads/{_talk()}", "desk-talk", 760)
+    both("/generators/data-report", "desk-generator", 760)
+    both("/memories", "desk-memory", 560)
+    both("/agents/assistant", "desk-agent", 900)
+    both("/library", "desk-library", 700)
+    both("/workers", "desk-workers", 420)
+
+
+def _talk() -> str:
+    """A conversation with a scripted end, and something that was remembered in it."""
+    from orchestrator import threads
+    from orchestrator.settings import get_settings
+
+    settings = get_settings()
+    remember = {"content": "Reports are due on Fridays before noon.", "kind": "fact", "tags": ["reports"]}
+    turns: list[dict[str, Any]] = [
+        {"calls": [{"name": "memory.store", "args": remember | {"importance": 0.8}}]},
+        {"say": "Noted: **Fridays before noon**. I shall have the draft ready on Thursday."},
+        {"say": "Two things are open:\n\n- the chart for March\n- a sentence on the gap in 2013"},
+    ]
+    voice = threads.find_agent(settings, "assistant")
+    talk = threads.create(settings, voice, title="The weekly report", script={"agents": {"assistant": turns}})
+    for said in ("Remember: reports are due on Fridays before noon.", "What is still open?"):
+        run = threads.send(settings, talk, said).run_id
+        until(lambda run=run: run_status(run) in ("completed", "failed", "needs_input"))
+    return talk
+
+
+def run_status(run_id: str | None) -> str:
+    """How a run stands."""
+    from sqlalchemy import select
+
+    from orchestrator.settings import get_settings
+    from orchestrator.store.database import get_database
+    from orchestrator.store.tables import runs
+
+    with get_database(get_settings()).read() as connection:
+        return str(connection.scalar(select(runs.c.status).where(runs.c.id == run_id)))
 
 
 def _desk(browser: Browser, at: str, scheme: Any, width: int) -> Page:

@@ -41,13 +41,32 @@ _OURS_EVERYWHERE: Final = frozenset(
             "secret",
         ),
         *("content_hash", "name_key", "call_key", "client_key", "dedupe_key", "creator_key", "call_id", "call_key"),
-        *("definition_digest", "file_digest", "namespace", "space", "embedded_by", "version", "maker", "tier"),
+        *(
+            "definition_digest",
+            "file_digest",
+            "trace_parent",
+            "namespace",
+            "space",
+            "embedded_by",
+            "version",
+            "maker",
+            "tier",
+        ),
     }
 )
+#: Tables whose rows nobody can change, and that no page shows.
+_FOR_GOOD: Final = frozenset({"audit"})
 #: And of single tables.
 _OURS: Final = frozenset(
     {
-        *("agents.key", "calls.outcome", "checkpoints.counters", "checkpoints.speaker", "deliveries.key"),
+        *(
+            "agents.key",
+            "files.skill",
+            "calls.outcome",
+            "checkpoints.counters",
+            "checkpoints.speaker",
+            "deliveries.key",
+        ),
         *("connections.secrets", "files.sha256", "firings.result", "leases.name", "leases.holder", "memory_words.word"),
         *("plugins.files", "plugins.granted", "plugins.manifest", "projects.script", "projects.workspace"),
         *("repairs.how", "runs.resumed_by", "runs.waiting_on", "runs.window", "schedules.last_result"),
@@ -62,7 +81,7 @@ NOT_SHOWN: Final = frozenset(
         *("agendas.overview", "api_keys.name", "calls.result", "checkpoints.memo", "checkpoints.output"),
         *("checkpoints.patch", "checkpoints.resume", "firings.reason", "messages.body", "plugins.reason"),
         *("repairs.by", "repairs.reason", "repairs.result", "runs.result", "tasks.input", "triggers.message"),
-        *("webhooks.action", "webhooks.detail", "webhooks.name", "webhooks.reason", "sources.text"),
+        *("agents.role", "webhooks.action", "webhooks.detail", "webhooks.name", "webhooks.reason", "sources.text"),
     }
 )
 #: Keys of JSON whose values are checked words, by column.
@@ -92,6 +111,7 @@ def written() -> dict[str, tuple[Table, Any]]:
     return {
         name(table, column): (table, column)
         for table in metadata.sorted_tables
+        if table.name not in _FOR_GOOD
         for column in table.c
         if isinstance(column.type, Text | JsonText)
         and column.name not in _OURS_EVERYWHERE

@@ -130,6 +130,8 @@ class Showroom:
             id=new_id(), owner_id=self.settings.owner, title="Rain in the north", agent=agent, known_as="own"
         )
         thread_id = self.database.write(lambda c: thread_moves.create(c, new))
+        free = NewThread(id=new_id(), owner_id=self.settings.owner, title="Nothing yet", agent=agent, known_as="own")
+        self.database.write(lambda c: thread_moves.create(c, free))
         said = ("How much rain fell in May?", "And in June?", "Then draw both.")
         for number, (words, status) in enumerate(zip(said, ("completed", "failed", "needs_input"), strict=True), 1):
             at = self.now - (30 - 9 * number) * MINUTE

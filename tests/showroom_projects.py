@@ -238,6 +238,8 @@ class Projects:
             "profile", **over, answer={"approved": True}, execution="done", result={"stdout": "42\n"}, created_at=ago
         )
         yield made.signal("profile", **over, rejected=True, answer={"approved": False}, created_at=ago)
+        said = plain | over | {"kind": "interrupt", "title": "How shall the summary read?", "schema": FORM}
+        yield made.signal("profile", **said | {"answer": {"why": "It is short", "share": 5}})
         yield made.signal("profile", status="expired", created_at=ago)
 
     def _done(self) -> Project:

@@ -16,13 +16,18 @@ from tests.rows import BEGAN, Project
 from tests.studio import ApiProcess
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    pass
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
-#: Milliseconds between frames at the 75th percentile, while the page is scrolled from end to end by its height.
+#: Scrolls a page from end to end by its height: milliseconds of a frame at the 75th percentile, and of all tasks that
+#: kept the page from answering (longer than 50 ms each, as the browser itself measures them).
 _SCROLL = """async () => {
     const times = [];
+    let kept = 0;
+    const heard = (list) => { for (const task of list.getEntries()) kept += task.duration; };
+    const observer = new PerformanceObserver(heard);
+    observer.observe({ type: "longtask" });
     const step = innerHeight * 0.8;
     window.scrollTo(0, 0);
     for (let frame = 0; frame < 40; frame++) {
@@ -31,19 +36,11 @@ _SCROLL = """async () => {
         await new Promise(requestAnimationFrame);
         times.push(performance.now() - before);
     }
-    return times.sort((a, b) => a - b)[30];
+    await new Promise((done) => setTimeout(done, 100));
+    observer.disconnect();
+    return { frame: times.sort((a, b) => a - b)[30], kept };
 }"""
 FAR = 4_000_000_000_000
-HOSTILE = "<img src=x onerror=\"document.title='owned'\"><b>bold</b> \u202egnp.exe\u202c \x1b[31m \u200b{{ 7*7 }}"
-
-
-def axe(page: "Page") -> list[str]:
-    """What keeps somebody from using this page, by the rules of axe."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    # Its script is put in by the debugger's door, which the page's policy does not guard.
-    found = Axe().run(page).response["violations"]
-    return [f"{page.url} {one['id']}: {[node['target'] for node in one['nodes']][:3]}" for one in found]
 
 
 def test_a_project_is_watched_approved_and_read(
@@ -109,6 +106,31 @@ def test_of_two_browsers_that_answer_at_once_one_wins_and_the_other_is_told(
     assert (signal.status, signal.rejected) == ("answered", False)
 
 
+def test_of_two_browsers_that_answer_at_the_same_moment_one_wins(open_desk: Open, studio_settings: Settings) -> None:
+    project = Project(studio_settings)
+    project.task("a", "needs_input")
+    project.signal("a", expires_at=FAR)
+    pages = [open_desk("/inbox"), open_desk("/inbox")]
+    at = int(time.time() * 1000) + 1_500
+    for page, button in zip(pages, ("Do it", "No"), strict=True):
+        page.get_by_role("button", name=button, exact=True).wait_for()
+        page.evaluate(
+            """([name, at]) => setTimeout(() => [...document.querySelectorAll("button")]
+            .find((one) => one.textContent === name).click(), at - Date.now())""",
+            [button, at],
+        )
+
+    for page in pages:
+        page.locator(".say").first.wait_for()
+    said = [page.locator(".say").first.inner_text() for page in pages]
+    refused = [page.locator(".say.refused").count() for page in pages]
+
+    signal = Watched(studio_settings, project.id).signals[0]
+    won = 1 if signal.rejected else 0
+    assert refused == [won, 1 - won], said
+    assert said[won].startswith("Answered") and "already" in said[1 - won], said
+
+
 def test_a_desk_that_lost_its_server_says_so_and_goes_on_with_nothing_missing(
     open_desk: Open, studio_settings: Settings, api: ApiProcess
 ) -> None:
@@ -128,44 +150,6 @@ def test_a_desk_that_lost_its_server_says_so_and_goes_on_with_nothing_missing(
     project.event("think", {"model": "m", "text": "afterwards"}, "a")
     page.get_by_text("afterwards").wait_for()
     assert [one.get_attribute("id") for one in page.locator(".line").all()] == ["line-1", "line-2", "line-3"]
-
-
-def test_whatever_anybody_wrote_is_text(open_desk: Open, studio_settings: Settings) -> None:
-    project = Project(studio_settings, HOSTILE, brief=HOSTILE)
-    project.task("a", "needs_input", title=HOSTILE, agent_name=HOSTILE, instruction=HOSTILE, output=HOSTILE)
-    project.task("b", "failed", after=["a"], title=HOSTILE, error={"code": HOSTILE, "message": HOSTILE})
-    action = {"toolCallId": "c", "skill": HOSTILE, "input": {HOSTILE: HOSTILE, "body": HOSTILE * 4}}
-    options = [{"id": "Do it", "label": "Do it"}, {"id": "No", "label": "No"}]
-    words = {"title": HOSTILE, "reason": HOSTILE, "body": HOSTILE, "agent_name": HOSTILE}
-    project.signal("a", expires_at=FAR, action=action, options=options, **words)
-    project.event("think", {"model": HOSTILE, "text": HOSTILE}, "a")
-    project.event("file.written", {"path": HOSTILE, "bytes": 1}, "a")
-    project.file(HOSTILE)
-    page = open_desk()
-    home, at = page.url.rstrip("/"), f"/projects/{project.id}"
-
-    for path in (
-        "/",
-        "/inbox",
-        at,
-        f"{at}/runs",
-        f"{at}/timeline",
-        f"{at}/trace?show=all",
-        f"{at}/cost",
-        f"{at}/files",
-        f"{at}/tasks/a",
-        f"{at}/tasks/b",
-    ):
-        page.goto(home + path)
-        text = page.locator("main").inner_text()
-        assert "<img src=x" in text, path
-        assert not set(text) & {"\u202e", "\x1b", "\u200b"}, path
-        assert "owned" not in page.title().replace("document.title='owned'", "")
-        assert page.locator("main b, main img[src=x]").count() == 0, path
-    page.goto(f"{home}{at}/trace?show=all")
-    page.locator(".trace summary").first.click()
-    page.locator(".trace pre").first.wait_for()
-    assert "⟦U+202E⟧" in page.locator(".trace pre").first.inner_text()
 
 
 def test_a_trace_of_five_thousand_lines_scrolls_smoothly(open_desk: Open, studio_settings: Settings) -> None:
@@ -190,55 +174,9 @@ def test_a_trace_of_five_thousand_lines_scrolls_smoothly(open_desk: Open, studio
     many = page.evaluate(_SCROLL)
     # What is out of sight is not laid out, so that ten times the lines cost a frame little more. Both are measured here
     # and now: this machine may be busy with other things.
-    assert many < 3 * few + 50, f"a frame takes {many:.0f} ms with 5,000 lines, {few:.0f} ms with 500"
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1600, "light")])
-def test_everybody_can_use_every_page(open_desk: Open, studio_settings: Settings, width: int, scheme: str) -> None:
-    project = Project(studio_settings)
-    for key, status in [("a", "completed"), ("b", "needs_input"), ("c", "running"), ("d", "failed"), ("e", "pending")]:
-        after = ["a"] if key != "a" else []
-        project.task(key, status, after=after, error={"code": "x", "message": "no"} if status == "failed" else None)
-    project.signal("b", expires_at=FAR)
-    form = {
-        "type": "object",
-        "required": ["why"],
-        "properties": {
-            "why": {"type": "string"},
-            "n": {"type": "integer"},
-            "kind": {"enum": ["a", "b"]},
-            "ok": {"type": "boolean"},
-        },
-    }
-    project.signal("b", kind="interrupt", expires_at=FAR, schema=form, options=[], action=None, digest=None)
-    project.event("run.started", {"attempt": 1}, "c")
-    project.file("brief.md")
-    page = open_desk(width=width, scheme=scheme)
-    home, at = page.url.rstrip("/"), f"/projects/{project.id}"
-    faults = []
-
-    for path in (
-        "/",
-        "/inbox",
-        at,
-        f"{at}/runs",
-        f"{at}/timeline",
-        f"{at}/trace",
-        f"{at}/cost",
-        f"{at}/files",
-        f"{at}/tasks/d",
-        "/agents",
-        "/agents/assistant",
-        "/library",
-        "/schedules",
-        "/workers",
-        "/projects/000000",
-    ):
-        page.goto(home + path)
-        faults += axe(page)
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        faults += [f"{path} is {wide} wide"] if wide > width else []
-    assert faults == []
+    told = f"with 5,000 lines {many}, with 500 {few}"
+    assert many["frame"] < 3 * few["frame"] + 50, told
+    assert many["kept"] < 3 * few["kept"] + 500, told
 
 
 def test_the_keyboard_is_enough_to_answer(open_desk: Open, studio_settings: Settings) -> None:

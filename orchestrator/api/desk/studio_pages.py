@@ -112,9 +112,12 @@ def worker_list(asking: Person) -> Response:
     with asking.database.read() as connection:
         found = connection.execute(select(workers, now_ms().label("now")).where(here).order_by(w.host, w.pid)).all()
         counts = connection.execute(states).all()
+        oldest = select(func.min(r.created_at)).where(of_mine, r.status == "queued")
+        waits_since = connection.execute(oldest).scalar()
     facts = {
         "workers": found,
         "counts": counts,
+        "waits_since": waits_since,
         "silent_ms": SILENT_MS,
         "flower": asking.settings.stack.get("flowerUrl"),
     }

@@ -193,6 +193,13 @@
     plan.scrollTop = card.top - frame.top - (frame.height - card.height) / 2;
   }
 
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-zoom]");
+    if (!button) return;
+    const whole = document.getElementById(`plan-${button.dataset.zoom}`).toggleAttribute("data-whole");
+    button.setAttribute("aria-pressed", String(whole));
+  });
+
   // Where one is stays in sight in a row of links that is wider than the screen.
   for (const row of document.querySelectorAll(".top nav, .tabs")) {
     const at = row.querySelector("[aria-current]");
