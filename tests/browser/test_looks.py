@@ -100,9 +100,9 @@ def test_hostile_words_are_text_in_a_browser(open_desk: Open, room: Showroom, st
             harmless(page, home + path)
             assert "<img src=x" in page.locator("main").inner_text(), kind
     page.goto(f"{home}/projects/{room.busy.id}/trace?show=all")
-    page.locator(".trace summary").first.click()
-    page.locator(".trace pre").first.wait_for()
-    assert "⟦U+202E⟧" in page.locator(".trace pre").first.inner_text()
+    page.locator(".trace summary", has_text="«events.data»").first.click()
+    page.locator(".trace details[open] pre").wait_for()
+    assert "⟦U+202E⟧" in page.locator(".trace details[open] pre").inner_text()
 
 
 @pytest.mark.long
