@@ -62,6 +62,8 @@ _OURS: Final = frozenset(
         *(
             "agents.key",
             "files.skill",
+            "requests.approved",
+            "requests.skill",
             "calls.outcome",
             "checkpoints.counters",
             "checkpoints.speaker",
@@ -81,7 +83,17 @@ NOT_SHOWN: Final = frozenset(
         *("agendas.overview", "api_keys.name", "calls.result", "checkpoints.memo", "checkpoints.output"),
         *("checkpoints.patch", "checkpoints.resume", "firings.reason", "messages.body", "plugins.reason"),
         *("repairs.by", "repairs.reason", "repairs.result", "runs.result", "tasks.input", "triggers.message"),
-        *("agents.role", "webhooks.action", "webhooks.detail", "webhooks.name", "webhooks.reason", "sources.text"),
+        *(
+            "agents.role",
+            "projects.plan_before",
+            "requests.input",
+            "requests.result",
+            "webhooks.action",
+            "webhooks.detail",
+            "webhooks.name",
+            "webhooks.reason",
+            "sources.text",
+        ),
     }
 )
 #: Keys of JSON whose values are checked words, by column.

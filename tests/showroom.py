@@ -259,6 +259,7 @@ class Showroom:
                 "host": f"worker-{number + 1}.example",
                 "pid": 4_000 + number,
                 "slots": 8,
+                "queues": ["deep", "mail"] if number else None,
                 "active": active,
                 "started_at": self.now - 300 * MINUTE,
                 "seen_at": self.now + 5 * MINUTE - silent * 5,

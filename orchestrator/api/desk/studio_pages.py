@@ -1,5 +1,7 @@
 """What there is besides projects: agents and their graphs, skills and packs, schedules, workers."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +25,7 @@ from registry.errors import Refused
 from registry.graph.drawing.svg import draw
 from registry.packs import PACKS
 from registry.presets import Presets
+from registry.queues import DEFAULT
 
 router = make_router()
 
@@ -114,14 +117,23 @@ def worker_list(asking: Person) -> Response:
         counts = connection.execute(states).all()
         oldest = select(func.min(r.created_at)).where(of_mine, r.status == "queued")
         waits_since = connection.execute(oldest).scalar()
+        depth = select(r.queue, func.count().label("many")).where(of_mine, r.status == "queued").group_by(r.queue)
+        waiting = {row.queue or DEFAULT: row.many for row in connection.execute(depth)}
     facts = {
         "workers": found,
         "counts": counts,
         "waits_since": waits_since,
+        "queues": _queues(found, waiting),
         "silent_ms": SILENT_MS,
         "flower": asking.settings.stack.get("flowerUrl"),
     }
     return page("workers.html", shell(asking, "workers", **facts))
+
+
+def _queues(found: Sequence[Any], waiting: Mapping[str, int]) -> list[tuple[str, int, int]]:
+    """(name, runs of the owner that wait in it, processes that serve it) of each queue there is anything to say of."""
+    served = Counter(name for row in found for name in (row.queues or [DEFAULT]))
+    return [(name, waiting.get(name, 0), served[name]) for name in sorted({*served, *waiting})]
 
 
 def _agent(asking: Asking, agent_id: str) -> Shown:
