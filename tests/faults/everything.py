@@ -51,12 +51,17 @@ def agents() -> dict[str, Any]:
 
 def script() -> dict[str, Any]:
     turns = {
-        "works": [*(deed("proof.once", f"w{n}") for n in range(3)), {"say": "worked"}],
+        "works": [deed("proof.once", "w0"), _two("w1", "w2"), {"say": "worked"}],
         "asks": [deed("proof.asked", "asked"), {"say": "asked"}],
         "carries": [deed("proof.asked", "carried"), {"say": "went on"}],
         "last": [deed("proof.look", "seen"), {"say": "last"}],
     }
     return {"tasks": turns, "otherwise": "rule"}
+
+
+def _two(first: str, second: str) -> dict[str, Any]:
+    """A turn with two calls, of which one takes longer: the outcome of the other is written before the step ends."""
+    return {"calls": [*deed("proof.once", first)["calls"], *deed("proof.once", second, ms=200)["calls"]]}
 
 
 def plan() -> list[dict[str, Any]]:

@@ -21,13 +21,17 @@ from tests.projects import Watched
 #: Points that the process of a command reaches, not a worker.
 OF_COMMANDS = ("submitted", "answered", "cancelled")
 #: Points that a worker reaches only while it makes up for another one's death, for lost messages, or leaves.
-OF_REPAIR = ("taken_back", "rewoken", "stepped", "leaving", "expired")
+OF_REPAIR = ("taken_back", "rewoken", "leaving", "expired")
+#: A suspect dies there, in a process of its own; its worker stays.
+OF_SUSPECTS = ("stepped",)
+#: A worker dies there in tests/crash/test_schedules_killed.py, again and again.
+OF_SCHEDULES = ("fired",)
 #: What the short form walks.
 SHORT = ("begun", "replaced", "settling")
 
 
 def walked() -> list[object]:
-    mine = [point for point in POINTS if point not in (*OF_COMMANDS, *OF_REPAIR)]
+    mine = [point for point in POINTS if point not in (*OF_COMMANDS, *OF_REPAIR, *OF_SUSPECTS, *OF_SCHEDULES)]
     return [point if point in SHORT else pytest.param(point, marks=pytest.mark.long) for point in mine]
 
 
@@ -43,8 +47,8 @@ def ends(company: Company, project: Watched) -> None:
     assert project.status == "completed", {key: row.error for key, row in project.tasks.items() if row.error}
     done = set(skills.counted(company.place, "once", "asked"))
     unknown = [r["toolCallId"] for r in project.kinds("tool.result") if r["outcome"] == "unknown"]
-    unknown += [s.id for s in project.signals if s.execution == "unknown"]
-    assert len(everything.ONCE - done) <= len(unknown), f"neither done nor unknown: {everything.ONCE - done}"
+    unknown += [s.id for s in project.signals if s.execution == "unknown" or s.status == "expired"]
+    assert len(everything.ONCE - done) <= len(unknown), f"not done, not unknown, not too late: {everything.ONCE - done}"
     company.keeps_its_promises()
 
 
@@ -90,6 +94,8 @@ def test_whoever_repairs_dies_too(company: Company, story: Story, point: str) ->
     first, second, third = company.hire(), company.understudy(points=f"{point}=1"), company.understudy()
     project = company.submit(everything.plan(), everything.script(), agents=everything.agents())
     company.waits_for(lambda: len(project.kinds("tool.result")) >= 2, 90)
+    if point == "expired":
+        company.waits_for(lambda: any(s.status == "open" and s.kind in SIGNAL_OF_PARK for s in project.signals))
 
     first.kill()
     if point == "rewoken":
@@ -104,6 +110,24 @@ def test_whoever_repairs_dies_too(company: Company, story: Story, point: str) ->
     third.enter()
     with story.recovery():
         ends(company, project)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("point", OF_SUSPECTS)
+def test_a_suspect_dies_there(company: Company, story: Story, point: str) -> None:
+    story.tells("7", f"kill -9 of a suspect at `{point}`, each time it comes there", "its worker goes on with its run")
+    first, second = company.hire(), company.understudy(points=f"{point}=1")
+    project = company.submit(everything.plan(), everything.script(), agents=everything.agents())
+    company.waits_for(lambda: len(project.kinds("tool.result")) >= 2, 90)
+
+    first.kill()
+    second.enter()
+    with story.recovery():
+        company.waits_for(lambda: "took its process down" in second.output)
+
+    ends(company, project)
+    assert second.process.running
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 import os
 import signal
+import sqlite3
+import time
+from contextlib import closing
 from typing import Any
 
 import psutil
@@ -13,6 +16,7 @@ from tests.faults.company import Company
 from tests.faults.skills import deed
 from tests.faults.table import Story
 from tests.projects import Watched, task
+from tests.workers import WorkerProcess
 
 
 def ten_steps(name: str = "proof.once", **more: Any) -> dict[str, Any]:
@@ -46,11 +50,33 @@ def test_a_killed_worker_costs_time_and_nothing_else(company: Company, story: St
     company.keeps_its_promises()
 
 
+def stands(worker: WorkerProcess) -> bool:
+    return bool(psutil.Process(worker.pid).status() == psutil.STATUS_STOPPED)
+
+
+def locked(company: Company) -> bool:
+    """Whether nobody can write: an SQLite whose lock a frozen process holds."""
+    if not get_database(company.settings).sqlite:
+        return False
+    path = str(company.settings.database).partition("///")[2]
+    with closing(sqlite3.connect(path, timeout=1, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+    return False
+
+
 def test_a_frozen_worker_that_wakes_up_changes_nothing(company: Company, story: Story) -> None:
     story.tells("6", "SIGSTOP of a worker, SIGCONT after another has finished", "the woken one writes nothing")
     zombie, second = company.hire(points="acted=4:stop"), company.understudy()
     project = company.submit(PLAN, ten_steps("proof.again"))
-    company.waits_for(lambda: psutil.Process(zombie.pid).status() == psutil.STATUS_STOPPED)
+    company.waits_for(lambda: stands(zombie))
+    while locked(company):  # another thread of it was writing; a supervisor would end that
+        os.killpg(zombie.pid, signal.SIGCONT)
+        time.sleep(0.05)  # how long it may go on
+        os.killpg(zombie.pid, signal.SIGSTOP)
+        company.waits_for(lambda: stands(zombie))
     second.enter()
     with story.recovery():
         company.waits_for(lambda: project.kinds("run.resumed"))
@@ -93,11 +119,11 @@ def test_sigterm_gives_runs_back_so_that_others_go_on_at_once(company: Company, 
     first, second = company.hire(**patient), company.understudy(**patient)
     project = company.submit(PLAN, ten_steps(ms=400))
     company.waits_for(lambda: len(project.kinds("tool.result")) >= 2)
-    second.enter().ready()
 
     first.process.ask()
+    second.enter()
     with story.recovery():
-        company.waits_for(lambda: project.kinds("run.resumed"), 20)
+        company.waits_for(lambda: project.kinds("run.resumed"), 30)
 
     company.waits_for(lambda: not first.process.running, 10)
     assert first.process.outcome == "exit 0"
