@@ -54,8 +54,8 @@ format: $(DEV) ## Put the code in shape
 pictures: $(RUN) ## Draw the pictures of docs/graphs.md anew
 	@$(BIN)/python docs/draw.py
 
-docs-pictures: $(DEV) ## Take the pictures of docs/desk.md from real pages (needs chromium)
-	@$(BIN)/python docs/desk_pictures.py
+docs-pictures: $(DEV) ## Take the pictures of docs/desk.md from real pages (needs chromium; ARGS="desk-talk" for some)
+	@$(BIN)/python docs/desk_pictures.py $(ARGS)
 
 flower-pictures: $(DEV) ## Take the pictures of docs/flower.md from a real Flower (needs chromium)
 	@$(BIN)/python docs/flower_pictures.py

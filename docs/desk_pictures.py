@@ -79,7 +79,6 @@ def _take(browser: Browser) -> None:
     both("/memories", "desk-memory", 560)
     both("/agents/assistant", "desk-agent", 900)
     both("/library", "desk-library", 700)
-    both("/workers", "desk-workers", 420)
 
 
 def _talk() -> str:
@@ -88,17 +87,15 @@ def _talk() -> str:
     from orchestrator.settings import get_settings
 
     settings = get_settings()
-    remember = {"content": "Reports are due on Fridays before noon.", "kind": "fact", "tags": ["reports"]}
+    due = "Reports are due on Fridays before noon."
     turns: list[dict[str, Any]] = [
-        {"calls": [{"name": "memory.store", "args": remember | {"importance": 0.8}}]},
-        {"say": "Noted: **Fridays before noon**. I shall have the draft ready on Thursday."},
-        {"say": "Two things are open:\n\n- the chart for March\n- a sentence on the gap in 2013"},
+        {"calls": [{"name": "memory_write", "args": {"scope": "long", "text": due, "key": "reports-due"}}]},
+        {"say": "Noted. So this week:\n\n- the **chart for March** on Wednesday\n- the *draft* on Thursday"},
     ]
     voice = threads.find_agent(settings, "assistant")
     talk = threads.create(settings, voice, title="The weekly report", script={"agents": {"assistant": turns}})
-    for said in ("Remember: reports are due on Fridays before noon.", "What is still open?"):
-        run = threads.send(settings, talk, said).run_id
-        until(lambda run=run: run_status(run) in ("completed", "failed", "needs_input"))
+    run = threads.send(settings, talk, f"Remember: {due} What does that leave us this week?").run_id
+    until(lambda: run_status(run) in ("completed", "failed", "needs_input"))
     return talk
 
 
@@ -126,7 +123,9 @@ def _desk(browser: Browser, at: str, scheme: Any, width: int) -> Page:
 
 
 def shoot(page: Page, url: str, name: str, height: int) -> None:
-    """The page at this address as a picture of docs/images."""
+    """The page at this address as a picture of docs/images; only those that are named, where any are."""
+    if sys.argv[1:] and not name.startswith(tuple(sys.argv[1:])):
+        return
     page.set_viewport_size({"width": page.viewport_size["width"], "height": height})  # type: ignore[index]
     page.goto(url)
     page.wait_for_load_state("load")
