@@ -5,7 +5,7 @@ RUN = $(VENV)/.ready
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test test-crash test-faults test-models quick test-parked bench lint types format pictures docs-pictures flower-pictures skill-pages docs docs-serve lock lock-check audit clean
+.PHONY: help run up test test-crash test-faults test-hosts test-models quick test-parked bench lint types format pictures docs-pictures flower-pictures skill-pages docs docs-serve lock lock-check audit clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,9 @@ test-crash: $(DEV) ## The long forms: every case with deaths at every point, eve
 
 test-faults: $(DEV) ## Break every part on purpose, the long form; at its end a table of what held (ARGS="--seed 7")
 	@$(BIN)/pytest -n 2 tests/faults $(ARGS)
+
+test-hosts: $(DEV) ## Four hosts in namespaces of this machine: cut one off, stop Redis, roll all workers (root, iproute2)
+	@$(BIN)/pytest -n 0 tests/hosts -k "not short" $(ARGS)
 
 test-models: $(DEV) ## The model client against a server of others (llmock, into an environment of its own)
 	@test -x .llmock/bin/llmock || { $(BIN)/python -m venv .llmock && .llmock/bin/pip install -q llmock==0.2.2; }

@@ -87,11 +87,13 @@ class PostgresServer:
             self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def _run(self, command: list[str], log: Path) -> Process:
+        """Starts the server's program; it listens nowhere but on its Unix socket."""
+        return Process([*command, "-c", "listen_addresses=", "-c", "max_connections=60"], log=log, user=self._user)
+
     def _started(self) -> bool:
-        options = ["-k", self._folder, "-c", "listen_addresses=", "-c", "max_connections=60"]
-        command = [self._programs / "postgres", "-D", self._folder / "data", *options]
-        log = self._folder / "postgres.log"
-        process = self._process = Process([str(word) for word in command], log=log, user=self._user)
+        command = [self._programs / "postgres", "-D", self._folder / "data", "-k", self._folder]
+        process = self._process = self._run([str(word) for word in command], self._folder / "postgres.log")
         socket = self._folder / ".s.PGSQL.5432"
         ready = [self._programs / "pg_isready", "-q", "-h", self._folder]
         eventually(

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from orchestrator.settings import Settings
 
 #: Seconds a connection may take.
@@ -161,8 +163,18 @@ def sandbox(settings: Settings) -> list[Finding]:
 
 
 def workspaces(settings: Settings) -> list[Finding]:
-    """Writes and renames a file in the root, as every write of a skill does."""
-    root = settings.workspaces
+    """Whether the root is the one that all work in; then writes and renames a file there, as every write does."""
+    from orchestrator import volume
+    from registry.errors import OfficinaError
+
+    root, shared = settings.workspaces, ""
+    try:
+        fault = volume.fault(settings)
+        shared = ", and is the one that all hosts work in" if volume.is_elected(settings) else ""
+    except (OfficinaError, SQLAlchemyError):
+        fault = None  # what is wrong with the database stands under its own name
+    if fault is not None:
+        return [Finding("workspaces", "broken", fault, _REMEDIES["workspaces"])]
     if not root.exists():
         return [Finding("workspaces", "absent", f"{root} is not there yet", "it is made at the first submit")]
     trial = root / f".officina-doctor-{secrets.token_hex(4)}"
@@ -173,7 +185,7 @@ def workspaces(settings: Settings) -> list[Finding]:
     finally:
         trial.unlink(missing_ok=True)
         renamed.unlink(missing_ok=True)
-    return [Finding("workspaces", "ok", f"{root} can be written")]
+    return [Finding("workspaces", "ok", f"{root} can be written{shared}")]
 
 
 def skills(settings: Settings) -> list[Finding]:

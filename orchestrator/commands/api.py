@@ -17,6 +17,7 @@ def api(
     ] = None,
 ) -> None:
     """Serve the HTTP API until Ctrl-C; keys for it are made with `officina keys add`."""
+    from orchestrator import volume
     from orchestrator.api.server import bind, log_to_stderr, serve
     from orchestrator.settings import get_settings
     from orchestrator.store.database import prepare
@@ -26,6 +27,7 @@ def api(
     changes = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     settings = settings.model_copy(update={"api": settings.api.model_copy(update=changes)})
     prepare(settings)
+    volume.take(settings)
     where = f"{settings.api.host}:{settings.api.port}"
     try:
         listening = bind(settings.api.host, settings.api.port)

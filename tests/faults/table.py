@@ -20,6 +20,8 @@ class Story:
     """The row of one test; `tells` names it, `recovery` measures how long things took to go on."""
 
     record: Callable[[str, Any], None]
+    #: Which table it stands in.
+    table: str = PROPERTY
     row: dict[str, Any] | None = None
 
     def tells(self, scenario: str, injected: str, promise: str) -> None:
@@ -31,7 +33,7 @@ class Story:
             promise: what holds all the same.
         """
         self.row = {"scenario": scenario, "injected": injected, "promise": promise, "seconds": None}
-        self.record(PROPERTY, self.row)
+        self.record(self.table, self.row)
 
     @contextmanager
     def recovery(self) -> Iterator[None]:
@@ -42,13 +44,17 @@ class Story:
         self.row["seconds"] = max(self.row["seconds"] or 0.0, time.monotonic() - begun)
 
 
-def rows(reports: Iterable[Any]) -> list[tuple[str, str, str, str, str]]:
-    """Scenario, injected, promise, recovery time and outcome of each test that told a story, by scenario."""
+def rows(reports: Iterable[Any], table: str = PROPERTY) -> list[tuple[str, str, str, str, str]]:
+    """Scenario, injected, promise, recovery time and outcome of every story that a test told, by scenario."""
     found = []
-    for report in reports:
-        told = dict(report.user_properties).get(PROPERTY)
-        if told is None or report.when != "call":
-            continue
+    stories = (
+        (report, told)
+        for report in reports
+        if report.when == "call"
+        for name, told in report.user_properties
+        if name == table
+    )
+    for report, told in stories:
         seconds = "" if told["seconds"] is None else f"{told['seconds']:.1f} s"
         kept = "kept" if report.outcome == "passed" else "BROKEN"
         where = report.nodeid.rpartition("[")[2].rstrip("]") if "[" in report.nodeid else ""
@@ -67,12 +73,12 @@ def drawn(found: list[tuple[str, str, str, str, str]], *, width: int, colour: bo
     return out.getvalue()
 
 
-def print_table(reports: Iterable[Any]) -> None:
+def print_table(reports: Iterable[Any], table: str = PROPERTY, title: str = "What was broken, and what held") -> None:
     """Prints the table; as plain text where nobody looks at a terminal."""
-    if found := rows(reports):
+    if found := rows(reports, table):
         colour = sys.stdout.isatty()
         width = Console().width if colour else 160
-        sys.stdout.write(f"\nWhat was broken, and what held ({len(found)} faults)\n\n")
+        sys.stdout.write(f"\n{title} ({len(found)})\n\n")
         sys.stdout.write(drawn(found, width=max(width, 100), colour=colour))
         sys.stdout.flush()
 

@@ -1,8 +1,6 @@
 """The parts that `deploy/` configures, as it configures them, with real work on them."""
 
-import hashlib
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,58 +16,30 @@ from sqlalchemy import text
 
 from orchestrator.settings import Settings
 from orchestrator.stack.processes import Process
-from orchestrator.stack.redis_server import find_server, free_port
+from orchestrator.stack.redis_server import free_port
 from orchestrator.store import wakes
 from orchestrator.store.database import get_database
-from tests.certificates import issue
+from tests.guarded_redis import DEPLOY, PASSWORD, guarded
 from tests.projects import Watched, start, task
 from tests.support import eventually
 from tests.workers import WorkerProcess
 
 pytestmark = pytest.mark.slow
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
-PASSWORD = "a-password-of-the-tests"
 PLAN = [task("a"), task("b"), task("c", after=["a"])]
 SAYS = {"tasks": {key: [{"say": "Done."}] for key in "abc"}}
 
 
 @pytest.fixture
 def guarded_redis(tmp_path: Path) -> Iterator[str]:
-    """A server on the configuration and the users of `deploy/redis`: gives its address for the user `officina`.
-
-    Where the server at hand was built without TLS, it listens without.
-    """
-    certificates, port, program = issue(tmp_path, "localhost", "127.0.0.1"), free_port(), str(find_server().path)
-    secure = _speaks_tls(program)
-    for name in ("redis.conf", "users.acl"):
-        written = (DEPLOY / "redis" / name).read_text(encoding="utf-8")
-        for there, here in {
-            "port 0\ntls-port 6379": f"port 0\ntls-port {port}\nbind 127.0.0.1",
-            "/etc/officina/redis.crt": str(certificates.chain),
-            "/etc/officina/redis.key": str(certificates.chain),
-            "/etc/officina/ca.crt": str(certificates.root),
-            "/etc/officina/users.acl": str(tmp_path / "users.acl"),
-            "REPLACE_WITH_SHA256_OF_THE_PASSWORD": hashlib.sha256(PASSWORD.encode()).hexdigest(),
-        }.items():
-            written = written.replace(there, here)
-        if not secure:
-            written = re.sub(r"^tls-(?!port).*$", "", written.replace("port 0\ntls-port", "port"), flags=re.M)
-        (tmp_path / name).write_text(written, encoding="utf-8")
-    server = Process([program, str(tmp_path / "redis.conf")], log=tmp_path / "redis.log")
-    scheme, more = ("rediss", f"?ssl_cert_reqs=required&ssl_ca_certs={certificates.root}") if secure else ("redis", "")
+    """A server on the configuration and the users of `deploy/redis`: gives its address for the user `officina`."""
+    made = guarded(tmp_path, "localhost", "127.0.0.1", address="127.0.0.1", port=free_port())
+    server = Process(made.command, log=tmp_path / "redis.log")
     try:
-        eventually(lambda: _answers(f"{scheme}://health:x@localhost:{port}/0{more}"), 15)
-        yield f"{scheme}://officina:{PASSWORD}@localhost:{port}/0{more}"
+        eventually(lambda: _answers(made.url("localhost", user="health:x")), 15)
+        yield made.url("localhost")
     finally:
         server.end(5)
-
-
-def _speaks_tls(program: str) -> bool:
-    said = subprocess.run(
-        [program, "--port", "0", "--tls-port", "1"], capture_output=True, text=True, timeout=20
-    ).stdout
-    return "TLS support" not in said and "Missing implement" not in said
 
 
 def _answers(url: str) -> bool:

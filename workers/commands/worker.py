@@ -50,7 +50,7 @@ def worker(
     settings = get_settings()
     if not settings.broker:
         raise NoBroker("no broker: start the embedded stack with `officina up`, or set OFFICINA_BROKER_URL")
-    _check_schema(settings)
+    _check(settings)
     command = worker_command(
         settings,
         name=name or f"worker-{os.getpid()}",
@@ -81,12 +81,14 @@ def worker(
             caretaker.stop()
 
 
-def _check_schema(settings: "Settings") -> None:
-    """A worker on a database that lacks what it needs would fail at each run, one by one.
+def _check(settings: "Settings") -> None:
+    """A worker on a database that lacks what it needs would fail at each run, one by one; one without the folder that
+    all hosts work in would write where nobody else looks.
 
     Raises:
-        Refused: `schema`.
+        Refused: `schema`, `workspaces`.
     """
+    from orchestrator import volume
     from orchestrator.store import schema
     from orchestrator.store.database import get_database
     from registry.errors import Unavailable
@@ -94,6 +96,7 @@ def _check_schema(settings: "Settings") -> None:
     database = get_database(settings)
     try:
         schema.require(database)
+        volume.take(settings)
     except Unavailable as error:
         note(f"{error.message}; the worker waits for it")
     finally:
