@@ -10,13 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import select
 from sqlalchemy.engine import make_url
 
 from orchestrator.settings import Settings
 from orchestrator.store import leases
 from orchestrator.store.database import get_database
-from orchestrator.store.tables import leases as table
 from registry.errors import Refused
 from registry.ids import new_id
 
@@ -62,9 +60,8 @@ def _local(settings: Settings) -> bool:
 
 
 def _elected(settings: Settings) -> str | None:
-    query = select(table.c.holder).where(table.c.name == _NAME)
     with get_database(settings).read() as connection:
-        return connection.execute(query).scalar()
+        return leases.holder(connection, _NAME)
 
 
 def _fault(root: Path, wanted: str | None) -> str | None:

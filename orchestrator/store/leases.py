@@ -1,6 +1,6 @@
 """Moves of `leases`: one holder at a time, and another when it falls silent."""
 
-from sqlalchemy import Connection, or_, update
+from sqlalchemy import Connection, or_, select, update
 
 from orchestrator.store.database import now_ms
 from orchestrator.store.house_tables import leases
@@ -18,3 +18,8 @@ def elect(connection: Connection, name: str, holder: str, ttl_ms: int) -> bool:
 def resign(connection: Connection, name: str, holder: str) -> None:
     """Gives a lease back, so that another need not wait for its end."""
     connection.execute(update(leases).where(leases.c.name == name, leases.c.holder == holder).values(until=0))
+
+
+def holder(connection: Connection, name: str) -> str | None:
+    """Who holds a lease, or held it last; None: nobody ever did."""
+    return connection.execute(select(leases.c.holder).where(leases.c.name == name)).scalar()
