@@ -231,3 +231,35 @@ def test_every_route_needs_a_key_or_a_session(settings: Settings, two: tuple[Tes
     assert set(open_) == {f"GET {path}" for path in PUBLIC & {one.path for one in routes(settings)}} | {
         f"POST {API}/session"
     }
+
+
+@pytest.mark.parametrize(
+    ("foreign", "refusal"),
+    [
+        ({"origin": "https://evil.example"}, (403, "foreign_origin")),
+        ({"sec-fetch-site": "cross-site"}, (403, "foreign_origin")),
+        ({"host": "evil.example"}, (403, "foreign_host")),
+        ({"content-type": "text/plain"}, (415, "unsupported_type")),
+    ],
+)
+def test_no_page_of_somebody_else_moves_anything_on_any_route(
+    settings: Settings,
+    two: tuple[TestClient, Things, Things],
+    foreign: dict[str, str],
+    refusal: tuple[int, str],
+) -> None:
+    client, hers, _ = two
+    ann = session_of(settings, "ann") | {"accept": "application/json", "content-type": "application/json"}
+    before = everything(client, ann)
+    moving = [one for one in routes(settings) if one.method != "GET"]
+
+    let_in = {}
+    for route in moving:
+        body = json.dumps(body_of(route) or {})
+        answer = client.request(route.method, route.url(hers), content=body, headers=ann | foreign)
+        if (answer.status_code, answer.json()["code"]) != refusal:
+            let_in[f"{route.method} {route.path}"] = (answer.status_code, answer.text[:200])
+
+    assert len(moving) >= 40
+    assert let_in == {}
+    assert everything(client, ann) == before
