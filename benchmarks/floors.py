@@ -4,10 +4,12 @@ Two processes of Celery's default pool, JSON, no events, no mingling, acknowledg
 `FLOOR_REDIS` and `FLOOR_DATABASE` say where broker, results and rows are.
 """
 
+import json
 import os
 import sys
 import time
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -75,6 +77,54 @@ def _step(number: int) -> dict[str, Any]:
         call = {"id": f"call_{number}", "name": "math.evaluate", "args": {"expression": "1 + 1"}}
         return {"role": "assistant", "content": ANSWER, "toolCalls": [call]}
     return {"role": "tool", "toolCallId": f"call_{number - 1}", "content": FOUND}
+
+
+@app.task(ignore_result=True)
+def dag_node(run: str, node: str) -> None:
+    """A no-op task of a plan: counts its dependents down, and publishes those that wait for nothing any more."""
+    client = _redis()
+    after: list[str] = json.loads(client.hget(f"{run}:after", node) or "[]")
+    moves = client.pipeline(transaction=False)
+    for name in after:
+        moves.hincrby(f"{run}:open", name, -1)
+    moves.decr(f"{run}:left")
+    *opened, left = moves.execute()
+    for name, still in zip(after, opened, strict=True):
+        if still == 0:
+            dag_node.delay(run, name)
+    if left == 0:
+        client.rpush(f"{run}:done", "")
+
+
+@app.task(ignore_result=True)
+def park(run: str, key: str) -> None:
+    """What a job that needs an answer can do: put down its state and end."""
+    state = {"name": "write_file", "args": {"path": f"{key}.txt", "content": ANSWER}}
+    _redis().set(f"{run}:{key}", json.dumps(state))
+    _redis().incr(f"{run}:parked")
+
+
+@app.task(ignore_result=True)
+def resume(run: str, key: str, folder: str, sent: float) -> None:
+    """Published with the answer: reads the state, writes the file, says when it was done."""
+    client = _redis()
+    call = json.loads(client.get(f"{run}:{key}"))["args"]
+    (Path(folder) / call["path"]).write_text(call["content"], encoding="utf-8")
+    client.rpush(f"{run}:done", time.time() - sent)
+
+
+def redis_at(broker_url: str) -> Any:
+    """A client of the Redis that a broker's address names."""
+    from redis import Redis
+
+    path = broker_url.removeprefix("redis+socket://")
+    return Redis.from_url(broker_url if path == broker_url else f"unix://{path}")
+
+
+@cache
+def _redis() -> Any:
+    """The Redis client of this process of the pool."""
+    return redis_at(os.environ["FLOOR_REDIS"])
 
 
 @cache

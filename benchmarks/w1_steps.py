@@ -39,8 +39,7 @@ def measure(stack: Stack, rounds: int, *, quick: bool) -> list[Figure]:
         "officina": partial(officina, stack.settings, [SAID] * (projects.STEPS // 2)),
     }
     if not quick:
-        served = {"standard": {"name": "stub", "base_url": stack.model([SERVED])}}
-        works["over HTTP"] = partial(officina, stack.office("http", models=served, model_api_key="none"), None)
+        works["over HTTP"] = partial(officina, stack.modelled("http", stack.model([SERVED])), None)
     for work in works.values():
         work()
     taken = interleaved("W1", "ms a step", rounds, works)

@@ -1,6 +1,7 @@
 """W2: a map over items and its join, beside Celery chords."""
 
 import time
+from collections.abc import Callable
 
 from celery import chord
 
@@ -8,7 +9,7 @@ from benchmarks import projects
 from benchmarks.measure import Bar, Figure, interleaved
 from benchmarks.stack import Stack
 
-ITEMS = 32
+ITEMS, MANY = 32, 1_000
 TURN = {"say": projects.ANSWER, "calls": [projects.CALL]}
 #: What a map over 32 items may add, as a multiple of a bare chord of as many jobs that do nothing.
 ADDS = Bar(3)
@@ -24,9 +25,9 @@ def measure(stack: Stack, rounds: int, *, quick: bool) -> list[Figure]:
         wholes[kind].append(whole * 1000)
         return span * 1000
 
-    def chord_of(task: str) -> float:
+    def chord_of(task: str, items: int = ITEMS) -> float:
         floors = stack.floor
-        jobs = [getattr(floors, task).s(f"item {n}") for n in range(ITEMS)]
+        jobs = [getattr(floors, task).s(f"item {n}") for n in range(items)]
         begun = time.perf_counter()
         chord(jobs, app=floors.app)(floors.nothing.s()).get(timeout=60)
         return (time.perf_counter() - begun) * 1000
@@ -43,6 +44,7 @@ def measure(stack: Stack, rounds: int, *, quick: bool) -> list[Figure]:
     for values in wholes.values():
         values.clear()
     taken = interleaved("W2", "ms", rounds, works)
+    many = [] if quick else _many(stack, rounds, chord_of)
     bare, steps = f"map over {ITEMS} items", f"map over {ITEMS} items of 2 steps"
     nothing = (f"chord of {ITEMS} no-op jobs", taken["no-ops"])
     return [
@@ -58,4 +60,20 @@ def measure(stack: Stack, rounds: int, *, quick: bool) -> list[Figure]:
             taken["steps"],
             Bar(1.5),
         ),
+        *many,
     ]
+
+
+def _many(stack: Stack, rounds: int, chord_of: Callable[[str, int], float]) -> list[Figure]:
+    settings = stack.office("wide", limits={"map_items": MANY})
+
+    def officina() -> float:
+        file = projects.write(stack.folder_of("w2"), projects.mapper(MANY), turns=[TURN], section="items")
+        return stack.fan_out(file, settings)[0] * 1000
+
+    works = {"chord": lambda: chord_of("two_steps", MANY), "map": officina}
+    for work in works.values():
+        work()
+    taken = interleaved("W2", "ms", rounds, works)
+    what, against = f"map over {MANY} items of 2 steps, fan-out to join", f"chord of {MANY} jobs doing the steps"
+    return [Figure("W2", what, "ms", taken["map"], against, taken["chord"], Bar(1))]
