@@ -10,7 +10,7 @@ registered stays in the list and says what it lacks, so that whoever asks for it
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -35,6 +35,10 @@ _OPTIONAL: Final = (
     *("description", "skills", "mcpServers", "budget", "packs", "capabilities"),
     *("permissions", "graph", "tier", "approvals"),
 )
+
+_Found = tuple["AgentDefinition | None", Sequence[Fault]]
+#: What files held when they were read, with the stamp they had and the limits they were judged by.
+_SEEN: dict[Path, tuple[tuple[int, ...], GraphLimits, _Found]] = {}
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ def load(roots: Iterable[Path], known: Registries | None = None) -> Presets:
     faults: list[Fault] = []
     for root in roots:
         for file in _files(root, faults):
-            agent, wrong = _read(file, known.limits if known is not None else USUAL)
+            agent, wrong = _current(file, known.limits if known is not None else USUAL)
             faults += wrong
             if agent is not None:
                 found[agent.id] = Preset(agent, file, _lacks(agent, known))
@@ -101,7 +105,20 @@ def _files(root: Path, faults: list[Fault]) -> list[Path]:
         return []
 
 
-def _read(file: Path, limits: GraphLimits) -> tuple[AgentDefinition | None, list[Fault]]:
+def _current(file: Path, limits: GraphLimits) -> _Found:
+    """The same as `_read`, which is done once for a file as it is now."""
+    try:
+        about = file.stat()
+    except OSError:
+        return _read(file, limits)
+    stamp = (about.st_mtime_ns, about.st_ctime_ns, about.st_size, about.st_ino)
+    known = _SEEN.get(file)
+    if known is None or known[:2] != (stamp, limits):
+        known = _SEEN[file] = (stamp, limits, _read(file, limits))
+    return known[2]
+
+
+def _read(file: Path, limits: GraphLimits) -> _Found:
     """The agent of one file, or every fault of it."""
     written, wrong = _document(file)
     if wrong is not None:

@@ -1,5 +1,6 @@
 """The catalogue: every skill that ships, in one list, and those of other packages."""
 
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
@@ -66,7 +67,7 @@ def installed(own: list[Skill]) -> list[Skill]:
     """
     found: list[Skill] = []
     groups = {skill.name.partition(".")[0] for skill in own}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+    for point in points():
         for one in _loaded(point):
             group = one.name.partition(".")[0]
             if "." not in one.name or group in groups:
@@ -76,6 +77,12 @@ def installed(own: list[Skill]) -> list[Skill]:
                 raise _unfit(point, f"the name {one.name!r} {words}")
             found.append(one)
     return found
+
+
+@cache
+def points() -> list[EntryPoint]:
+    """What is installed does not change while a process lives, and looking costs a walk over every package."""
+    return sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
 
 
 def _loaded(point: EntryPoint) -> list[Skill]:

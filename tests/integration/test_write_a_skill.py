@@ -82,7 +82,7 @@ def offered(monkeypatch: pytest.MonkeyPatch, value: Any, name: str = "lines") ->
                 raise value
             return value
 
-    monkeypatch.setattr(catalogue, "entry_points", lambda group: [Point(name, "some_package:thing", group)])
+    monkeypatch.setattr(catalogue, "points", lambda: [Point(name, "some_package:thing", catalogue.GROUP)])
 
 
 def renamed(name: str) -> Any:
