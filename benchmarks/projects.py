@@ -78,8 +78,8 @@ def speaker() -> Json:
 
 
 def nothing() -> Json:
-    """An agent that does nothing."""
-    nodes: Json = {"start": {"type": "core:start"}, "end": {"type": "core:end"}}
+    """An agent that does nothing, and leaves nothing that those after it would have to read."""
+    nodes: Json = {"start": {"type": "core:start"}, "end": {"type": "core:end", "output": "'done'"}}
     return _agent("nothing", nodes, [edge("start", "end")])
 
 

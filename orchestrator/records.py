@@ -235,6 +235,8 @@ class Checkpoint:
     owner_id: str = "local"
     #: Whether the run is known to have a parent: children that end together share a transaction.
     child: bool = False
+    #: Whether it is known to be a task's own run: those that complete together share a transaction as well.
+    root: bool = False
     #: Whether the run may have questions on the desk, which its end takes away.
     asked: bool = True
     #: Number of this checkpoint row; None: a small write in the middle of a node, without a row of its own.

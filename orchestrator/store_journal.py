@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from orchestrator import crashpoints
 from orchestrator.notify import Notifier
 from orchestrator.records import Checkpoint, Limit, Refusal, Usage, Wake
-from orchestrator.store import checkpoints, endings, joins, money, signals
+from orchestrator.store import checkpoints, completions, endings, joins, money, signals
 from orchestrator.store.committer import Committer, Group
 from orchestrator.store.database import Database
 from orchestrator.store.money import NoRoom
@@ -29,6 +29,7 @@ class StoreJournal:
         self._notifier = notifier
         self._committer = Committer(database, lease_ms=lease_ms, after=self._stand)
         self._ends = Group(self._end_together)
+        self._completions = Group(self._complete_together)
         #: Where wake-ups go; a worker may see to some of them itself.
         self.pass_on: Callable[[Sequence[Wake]], object] = notifier.wake
 
@@ -36,6 +37,8 @@ class StoreJournal:
         ready: list[Wake] = []
         if checkpoint.ending is not None and checkpoint.child:
             ready = self._ends.hand_in(checkpoint)
+        elif checkpoint.ending is not None and checkpoint.root and checkpoint.ending.status == "completed":
+            ready = self._completions.hand_in(checkpoint)
         elif checkpoint.ending is not None:
             ready = self._database.write(lambda c: endings.end(c, checkpoint))
             self._stand([checkpoint])
@@ -83,6 +86,11 @@ class StoreJournal:
         ended = self._database.write(lambda c: joins.end(c, batch))
         self._stand([checkpoint for checkpoint, ready in ended if ready is not None])
         return [LeaseStale(endings.LOST) if ready is None else ready for _, ready in ended]
+
+    def _complete_together(self, batch: Sequence[Checkpoint]) -> list[list[Wake] | Exception]:
+        ended = self._database.write(lambda c: completions.end(c, batch))
+        self._stand([checkpoint for checkpoint, ready in zip(batch, ended, strict=True) if ready is not None])
+        return [LeaseStale(endings.LOST) if ready is None else ready for ready in ended]
 
     def _stand(self, batch: Sequence[Checkpoint]) -> None:
         """These checkpoints are committed: followers of a trace are told once for all of them."""

@@ -6,7 +6,7 @@ The same for a worker and for `graph run`.
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
@@ -15,7 +15,7 @@ from orchestrator.records import RunRecord, Wake
 from orchestrator.store import loading, runs
 from orchestrator.store.committer import Group
 from orchestrator.store.database import Database
-from orchestrator.store.runs import Claim
+from orchestrator.store.runs import Alike, Claim
 from registry.errors import LeaseStale, RunFailure
 from registry.queues import DEFAULT
 from workers.engine import ending, loop
@@ -38,6 +38,8 @@ class Carried:
     parent_id: str | None = None
     #: Digests of the definitions they are to carry out.
     by: frozenset[str] = frozenset()
+    #: Seconds its run spent in calls of models and tools.
+    called_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Carrier:
         self._queues = queues
         self._lease_ms = round(services.limits.lease_s * 1000)
         self._claims = Group(self._claim_together)
+        self._alike = Group(self._alike_together)
 
     def carry(self, run_id: str) -> Carried:
         """Claims a run and carries it as far as it goes."""
@@ -106,6 +109,10 @@ class Carrier:
         """Whether a run that is woken may be carried here."""
         return self._queues is None or (wake.queue or DEFAULT) in self._queues
 
+    def claim_alike(self, wanted: Alike) -> list[Claimed]:
+        """Claims what may follow a root run in its slot. Of threads that ask together, one gets all there is."""
+        return self._alike.hand_in(wanted)
+
     def carry_claimed(self, claimed: Claimed) -> Carried:
         """Carries a claimed run as far as it goes."""
         claim, run_id = claimed.claim, claimed.claim.run_id
@@ -122,12 +129,22 @@ class Carrier:
             self._database.write(lambda c: runs.release_run(c, run_id, claim.fence))
             return Carried("released")
         by = frozenset(child.definition_digest for child in session.children) if session.fanned_out else frozenset()
-        return Carried(session.status, session.fanned_out, run_id, by)
+        return Carried(session.status, session.fanned_out, run_id, by, session.called_s)
 
     def _claim_together(self, run_ids: Sequence[str]) -> list[Claimed | Exception | None]:
         """For threads whose wake-ups came at the same time; of two wake-ups for one run, one finds it."""
         mine = {one.claim.run_id: one for one in self.claim_these(run_ids)}
         return [mine.pop(run_id, None) for run_id in run_ids]
+
+    def _alike_together(self, asked: Sequence[Alike]) -> list[list[Claimed] | Exception]:
+        joined: dict[tuple[str, str], Alike] = {}
+        for one in asked:
+            key = (one.project_id, one.definition_digest)
+            before = joined.get(key, one)
+            marked = tuple(dict.fromkeys((*before.marked, *one.marked)))
+            joined[key] = replace(one, marked=marked, limit=max(before.limit, one.limit, len(marked)))
+        found = self._claim(lambda c: runs.claim_alike(c, list(joined.values()), self._worker_id, self._lease_ms))
+        return [found, *([] for _ in asked[1:])]
 
     def _claim(self, move: Callable[[Connection], dict[str, Claim]]) -> list[Claimed]:
         claims = self._database.write(move)
@@ -142,6 +159,7 @@ class Carrier:
             if sound:
                 with self._database.read() as connection:
                     records = loading.fresh_children(connection, sound)
+                    records |= loading.fresh_roots(connection, {i: f for i, f in sound.items() if i not in records})
         except Exception as error:  # each is read by itself, so that what is wrong with one is no fault of the others
             log.warning("%d claimed runs could not be read together: %s", len(sound), error)
         return [Claimed(claim, records.get(run_id)) for run_id, claim in claims.items()]

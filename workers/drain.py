@@ -7,6 +7,10 @@ queue all the same; one that comes later finds its run taken. A job that is olde
 How long children take is remembered by their definition. Where they were fast before, a fan-out takes its children at
 once, as many as there are slots, and only the others get a chord. So runs that wait for a model stay one job each, as
 people expect in Flower, and are spread over workers by the queue.
+
+Root runs follow one another as well, where one spent only a few milliseconds in calls of models and tools: what its end
+made ready, and what else of its project waits and has its definition. Other projects stand in the queue meanwhile,
+which is why a run that waits for anybody is not followed that way.
 """
 
 import logging
@@ -17,13 +21,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from orchestrator import queue
-from orchestrator.records import Wake
+from orchestrator.records import RunRecord, Wake
 from orchestrator.settings import Settings
 from orchestrator.states import RUN_ENDED
+from orchestrator.store.runs import Alike
 from workers.carrying import NOTHING, Carried, Carrier, Claimed
 
 log = logging.getLogger(__name__)
 
+#: Seconds in calls of models and tools with which a root run is fast, and how many may follow one at once.
+FAST_ROOT_S, ROOTS = 0.01, 32
 #: Ended runs whose late messages are known without a look at the rows.
 REMEMBERED = 10_000
 
@@ -54,7 +61,7 @@ class Drain:
             return NOTHING
         begun = time.monotonic()
         claimed = self._carrier.claim(run_id)
-        return NOTHING if claimed is None else self._carry(claimed, begun)
+        return NOTHING if claimed is None else self._carry(claimed, begun, job=True)
 
     def pass_on(self, wakes: Sequence[Wake]) -> None:
         """Keeps wake-ups for the thread that carries the run which made them; elsewhere sends them."""
@@ -64,7 +71,7 @@ class Drain:
         else:
             kept += wakes
 
-    def _carry(self, claimed: Claimed, begun: float) -> Carried:
+    def _carry(self, claimed: Claimed, begun: float, *, job: bool = False) -> Carried:
         while True:
             done, ready = self._one(claimed)
             self._remember(claimed.claim.run_id, done.word)
@@ -72,7 +79,8 @@ class Drain:
                 done, more = self._take(done)
                 begun = time.monotonic()  # whatever went before, the children begin now
             else:
-                more = self._more(claimed, ready, done, begun)
+                more = self._more(claimed, ready, done, begun, first=job)
+            job = False
             if not more or done.children:
                 self._lend(more, begun)
                 return done
@@ -97,7 +105,7 @@ class Drain:
         begun = time.monotonic()
         try:
             done = self._carrier.carry_claimed(claimed)
-            if claimed.record is not None:
+            if claimed.record is not None and claimed.record.parent_id is not None:
                 if len(self._pace) > REMEMBERED:
                     self._pace.clear()
                 self._pace[claimed.record.definition_digest] = time.monotonic() - begun
@@ -124,13 +132,31 @@ class Drain:
             if len(self._over) > REMEMBERED:
                 self._over.pop(next(iter(self._over)), None)
 
-    def _more(self, last: Claimed, ready: list[Wake], done: Carried, begun: float) -> list[Claimed]:
-        """Claims what follows a run that has ended; what it does not take gets its message."""
-        child = last.record is not None  # only children are read before they are carried
-        fast = child and done.word in RUN_ENDED and time.monotonic() - begun < self._limit_s
+    def _more(self, last: Claimed, ready: list[Wake], done: Carried, begun: float, *, first: bool) -> list[Claimed]:
+        """Claims what follows a run that has ended; what it does not take gets its message.
+
+        Args:
+            first: whether it is the run of the job itself, so that nothing has followed it yet.
+        """
+        in_time = time.monotonic() - begun < self._limit_s
+        if last.record is not None and last.record.parent_id is None:
+            return self._more_roots(last.record, ready, done, in_time=in_time or first)
+        child = last.record is not None
+        fast = child and done.word in RUN_ENDED and in_time
         room = self._room() if fast else 0
         mine = [wake.run_id for wake in ready if self._carrier.serves(wake)][:room]
         queue.send(self._settings, [wake for wake in ready if wake.run_id not in mine])
         if mine:
             return self._carrier.claim_these(mine)
         return self._carrier.claim_siblings(last.claim.run_id, room) if room else []
+
+    def _more_roots(self, last: RunRecord, ready: list[Wake], done: Carried, *, in_time: bool) -> list[Claimed]:
+        """The same after a root run; a job takes some once however long it took itself: on a machine that is slow just
+        now, messages would make it slower."""
+        fast = done.word == "completed" and done.called_s < FAST_ROOT_S
+        room = min(self._room(), ROOTS) if fast and in_time else 0
+        queue.send(self._settings, ready[room:])
+        if not room:
+            return []
+        marked = tuple(wake.run_id for wake in ready[:room])
+        return self._carrier.claim_alike(Alike(last.project_id or "", last.definition_digest, marked, room))

@@ -26,14 +26,34 @@ PLAN_CHARS = 12_000
 
 def brief(connection: Connection, project: Row[Any], task: Row[Any]) -> dict[str, Json]:
     """`$input` of a task's root run: {text, data, dependencies}."""
-    direct = connection.execute(
-        select(tasks)
+    return briefs(connection, project, [task])[task.id]
+
+
+def briefs(connection: Connection, project: Row[Any], briefed: Sequence[Row[Any]]) -> dict[str, dict[str, Json]]:
+    """The same of several tasks of one project, by task id, with as many statements as for one."""
+    links = (
+        select(dependencies.c.task_id.label("of"), tasks)
         .join(dependencies, dependencies.c.depends_on_id == tasks.c.id)
-        .where(dependencies.c.task_id == task.id)
-        .order_by(dependencies.c.position)
-    ).all()
-    wrote = _files(connection, [task.id, *(t.id for t in direct)])
-    others = _others(connection, task, {t.id for t in direct})
+        .where(dependencies.c.task_id.in_([task.id for task in briefed]))
+        .order_by(dependencies.c.task_id, dependencies.c.position)
+    )
+    direct: dict[str, list[Row[Any]]] = {task.id: [] for task in briefed}
+    for row in connection.execute(links):
+        direct[row.of].append(row)
+    wrote = _files(connection, sorted({*direct, *(one.id for some in direct.values() for one in some)}))
+    rest = _small_plan(connection, project.id)
+    return {task.id: _brief(project, task, direct[task.id], wrote, rest) for task in briefed}
+
+
+def _brief(
+    project: Row[Any],
+    task: Row[Any],
+    direct: Sequence[Row[Any]],
+    wrote: dict[str, list[dict[str, Json]]],
+    rest: Sequence[Any],
+) -> dict[str, Json]:
+    known = {task.id, *(one.id for one in direct)}
+    others = [f"- {one.key}: {one.title}" for one in rest if one.id not in known]
     return {
         "text": _text(project, task, direct, wrote, others),
         "data": task.input,
@@ -70,16 +90,11 @@ def _files(connection: Connection, task_ids: list[str]) -> dict[str, list[dict[s
     return found
 
 
-def _others(connection: Connection, task: Row[Any], known: set[str]) -> list[str]:
-    """One line for each other task of a small plan; a large one would drown the instruction."""
-    query = select(tasks.c.id, tasks.c.key, tasks.c.title, tasks.c.position).where(
-        tasks.c.project_id == task.project_id
-    )
+def _small_plan(connection: Connection, project_id: str) -> list[Any]:
+    """The tasks of a small plan, each of which is told of the others; a large one would drown the instruction."""
+    query = select(tasks.c.id, tasks.c.key, tasks.c.title, tasks.c.position).where(tasks.c.project_id == project_id)
     rows = connection.execute(query.limit(OTHERS + 1)).all()  # sorted here: a large plan is not even read
-    if len(rows) > OTHERS:
-        return []
-    others = sorted(rows, key=lambda r: r.position)
-    return [f"- {r.key}: {r.title}" for r in others if r.id not in known and r.id != task.id]
+    return [] if len(rows) > OTHERS else sorted(rows, key=lambda row: row.position)
 
 
 def _text(

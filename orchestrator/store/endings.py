@@ -6,11 +6,23 @@ One transaction, locks in the order of the design: project, task, run, signal, e
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, Row, select, update
 
 from orchestrator.records import Checkpoint, Ending, Event, Wake
 from orchestrator.states import PROJECT_ENDED
-from orchestrator.store import checkpoints, joins, money, open_calls, plans, runs, sends, signals, threads, wakes
+from orchestrator.store import (
+    checkpoints,
+    completions,
+    joins,
+    money,
+    open_calls,
+    plans,
+    runs,
+    sends,
+    signals,
+    threads,
+    wakes,
+)
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import dependencies, projects, tasks
 from orchestrator.store.tables import runs as runs_table
@@ -42,6 +54,11 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
         if ready is None:
             raise LeaseStale(LOST)
         return ready
+    if found.kind == "root" and found.task_id is not None and ending.status == "completed":
+        (done,) = completions.end(connection, [checkpoint])
+        if done is None:
+            raise LeaseStale(LOST)
+        return done
     project = connection.execute(
         select(projects).where(projects.c.id == found.project_id).with_for_update(key_share=True)
     ).one()
@@ -82,15 +99,8 @@ def _close(
     if ending.status == "failed" and task.attempt < task.retries and _may_pass(ending.error or {}):
         return _retry(connection, project, task, ending, cost)
     lines = [_task_closed(connection, task, ending, cost, spent.cost_micro)]
-    completed = ending.status == "completed"
-    closed = 1
-    if completed:
-        lines += _free(connection, project, task)
-    else:
-        skipped = _skip(connection, task, ending)
-        lines += skipped
-        closed += len(skipped)
-    return lines + close_project(connection, project, closed=closed, completed=int(completed))
+    lines += (skipped := _skip(connection, task, ending))
+    return lines + completions.close_project(connection, project, closed=1 + len(skipped), completed=0)
 
 
 def _spent(connection: Connection, project: Row[Any], run_id: str) -> Row[Any]:
@@ -142,21 +152,6 @@ def _task_closed(connection: Connection, task: Row[Any], ending: Ending, cost: d
     return line
 
 
-def _free(connection: Connection, project: Row[Any], task: Row[Any]) -> list[Event]:
-    """Counts the dependents down; those that reach 0 become ready, each in just one transaction."""
-    after = select(dependencies.c.task_id).where(dependencies.c.depends_on_id == task.id)
-    locked = select(tasks.c.id).where(tasks.c.id.in_(after)).order_by(tasks.c.id).with_for_update(key_share=True)
-    connection.execute(locked)
-    counted = (
-        update(tasks)
-        .where(tasks.c.id.in_(after), tasks.c.status == "pending")
-        .values(open_dependencies=tasks.c.open_dependencies - 1)
-        .returning(tasks.c.id, tasks.c.open_dependencies)
-    )
-    ready = [row.id for row in connection.execute(counted) if row.open_dependencies == 0]
-    return runs.queue_ready(connection, project, ready)
-
-
 def _skip(connection: Connection, task: Row[Any], ending: Ending) -> list[Event]:
     """Skips everything that depends on a task that did not complete, however far away."""
     code = (ending.error or {}).get("code")
@@ -173,32 +168,6 @@ def _skip(connection: Connection, task: Row[Any], ending: Ending) -> list[Event]
     )
     rows = sorted(connection.execute(moved).all(), key=lambda t: t.position)
     return [_status("task.status", "skipped", "pending", task_id=row.id, reason=reason) for row in rows]
-
-
-def close_project(connection: Connection, project: Row[Any], *, closed: int, completed: int) -> list[Event]:
-    """Counts ended tasks; the last one ends the project."""
-    counts = connection.execute(
-        update(projects)
-        .where(projects.c.id == project.id)
-        .values(
-            open_tasks=projects.c.open_tasks - closed,
-            completed_tasks=projects.c.completed_tasks + completed,
-        )
-        .returning(projects.c.open_tasks, projects.c.completed_tasks)
-    ).one()
-    if counts.open_tasks > 0:
-        return []
-    total = connection.execute(select(func.count()).where(tasks.c.project_id == project.id)).scalar_one()
-    status = "completed" if counts.completed_tasks == total else "partial" if counts.completed_tasks else "failed"
-    ended = (
-        update(projects)
-        .where(projects.c.id == project.id, projects.c.status.not_in(sorted(PROJECT_ENDED)))
-        .values(status=status, ended_at=now_ms())
-    )
-    if connection.execute(ended).rowcount == 0:
-        return []
-    reason = None if status == "completed" else f"{counts.completed_tasks} of {total} tasks completed"
-    return [_status("project.status", status, project.status, reason=reason)]
 
 
 def _status(kind: str, status: str, before: str, *, task_id: str | None = None, reason: str | None = None) -> Event:

@@ -1,6 +1,6 @@
 """Reads a claimed run back as it stood after its last checkpoint: the one place that pays for a long history.
 
-Children that have not begun have none: any number of them is read with the same few queries.
+Runs that have not begun have none: any number of children, or of root runs, is read with the same few queries.
 """
 
 from collections import OrderedDict
@@ -51,6 +51,25 @@ def fresh_children(connection: Connection, fences: Mapping[str, int]) -> dict[st
         begins = select(checkpoints).where(checkpoints.c.run_id.in_(list(found)), checkpoints.c.number == 0)
         for begin in connection.execute(begins):
             _apply(found[begin.run_id], begin)
+    return found
+
+
+def fresh_roots(connection: Connection, fences: Mapping[str, int]) -> dict[str, RunRecord]:
+    """Those of these runs, claimed under these fences, that are the own runs of tasks and have not begun."""
+    mine = (runs.c.id.in_(list(fences)), runs.c.kind == "root", runs.c.parent_id.is_(None), runs.c.checkpoint == 0)
+    rows = connection.execute(select(runs).where(*mine, runs.c.task_id.is_not(None))).all()
+    if not rows:
+        return {}
+    owners = select(projects).where(projects.c.id.in_({row.project_id for row in rows}))
+    given = select(tasks).where(tasks.c.id.in_({row.task_id for row in rows}))
+    planned = {task.id: task for task in connection.execute(given)}
+    found: dict[str, RunRecord] = {}
+    for project in connection.execute(owners).all():
+        some = [row for row in rows if row.project_id == project.id]
+        said = briefing.briefs(connection, project, [planned[row.task_id] for row in some])
+        for row in some:
+            found[row.id] = record = _record(connection, row, fences[row.id], project, planned[row.task_id])
+            record.input = said[row.task_id]
     return found
 
 

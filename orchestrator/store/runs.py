@@ -159,6 +159,38 @@ def claim_siblings(
     return _claim(connection, found, [], worker_id, lease_ms)  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True)
+class Alike:
+    """Root runs of one project and one definition that may begin in one slot after another."""
+
+    project_id: str
+    definition_digest: str
+    #: Those that were marked for a wake-up just now, which nobody was sent.
+    marked: tuple[str, ...]
+    #: How many at most.
+    limit: int
+
+
+def claim_alike(connection: Connection, wanted: Sequence[Alike], worker_id: str, lease_ms: int) -> dict[str, Claim]:
+    """The same for runs that were marked just now, and then for others that wait for a wake-up: oldest first, as many
+    as there are places, without one."""
+    projects_of = {id_: wakes.lock_places(connection, id_) for id_ in sorted({alike.project_id for alike in wanted})}
+    found: list[Row[Any]] = []
+    placed: list[str] = []
+    facts = select(*_FACTS).where(runs.c.status == "queued").order_by(runs.c.created_at, runs.c.id)
+    for alike in wanted:
+        found += connection.execute(facts.where(runs.c.id.in_(alike.marked), runs.c.wakes > 0)).all()  # type: ignore[arg-type]
+        project = projects_of[alike.project_id]
+        free = min(alike.limit - len(alike.marked), wakes.room(connection, project) - len(placed))
+        if free > 0:
+            fresh = (runs.c.project_id == project.id, runs.c.kind == "root", runs.c.started_at.is_(None))
+            mine = (*fresh, wakes.UNSENT, runs.c.definition_digest == alike.definition_digest)
+            waiting = connection.execute(facts.where(*mine).limit(free)).all()
+            found += waiting  # type: ignore[arg-type]
+            placed += [row.id for row in waiting]
+    return _claim(connection, found, placed, worker_id, lease_ms)
+
+
 def _claim(
     connection: Connection, ready: Sequence[Row[Any]], placed: Sequence[str], worker_id: str, lease_ms: int
 ) -> dict[str, Claim]:

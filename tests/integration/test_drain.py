@@ -86,3 +86,41 @@ def test_it_can_be_left_to_the_queue(runtime: Runtime, started: Started) -> None
     runtime.carry(done.children[0].run_id)
 
     assert states(runtime, project_id) == sorted(["waiting", "completed"] + ["queued"] * (ITEMS - 1))
+
+
+def dag(runtime: Runtime, folder: Path, agent: projects.Json) -> tuple[str, str]:
+    """Submits a plan of three layers, and gives it and the first run of it that is marked for a wake-up."""
+    file = projects.write(folder / "project", agent, tasks=projects.layers(3, 4), turns=[{"say": "Done."}])
+    made = submit(file, settings=runtime.settings)
+    ready = runtime.database.write(lambda c: wakes.advance(c, made.project_id))
+    return made.project_id, ready[0].run_id
+
+
+def test_a_root_run_that_asks_nobody_is_followed_by_those_that_wait_and_those_it_frees(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    project_id, first = dag(runtime, tmp_path, projects.nothing())
+    rest = [run_id for run_id in queued(runtime, project_id) if run_id != first]
+
+    runtime.carry(first)
+    for run_id in rest:  # whose messages had been sent
+        runtime.carry(run_id)
+
+    eventually(lambda: states(runtime, project_id) == ["completed"] * 12, 20)
+
+
+def test_a_root_run_that_takes_its_time_stays_a_job_of_its_own(
+    runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.drain.FAST_ROOT_S", 0)
+    project_id, first = dag(runtime, tmp_path, projects.speaker())
+
+    runtime.carry(first)
+
+    assert states(runtime, project_id) == sorted(["completed"] + ["queued"] * 3)
+
+
+def queued(runtime: Runtime, project_id: str) -> list[str]:
+    query = select(t.runs.c.id).where(t.runs.c.project_id == project_id, t.runs.c.status == "queued")
+    with runtime.database.read() as c:
+        return list(c.execute(query).scalars())

@@ -80,6 +80,8 @@ class Session:
         self.leg = spans.Leg()
         #: When each call under way has to be over, on the monotonic clock.
         self._due: dict[object, float] = {}
+        #: Seconds in calls of models and tools, since this worker carries it.
+        self.called_s = 0.0
         self.become(agent)
 
         self.node_id: str | None = record.node_id
@@ -334,12 +336,13 @@ class Session:
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
         """Around a call that has to be over within so many seconds."""
-        key = object()
-        self._due[key] = time.monotonic() + seconds
+        key, begun = object(), time.monotonic()
+        self._due[key] = begun + seconds
         try:
             yield
         finally:
             del self._due[key]
+            self.called_s += time.monotonic() - begun
 
     def overdue(self, slack_s: float) -> bool:
         """Whether a call is still under way so many seconds after it had to be over: its thread may never come back."""
@@ -415,6 +418,7 @@ class Session:
             trace_id=self.record.project_id or "",
             owner_id=self.record.owner_id,
             child=self.record.parent_id is not None,
+            root=self.record.kind == "root" and self.record.task is not None,
         )
 
     def _tell_message(self, body: dict[str, Json]) -> None:

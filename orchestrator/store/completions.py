@@ -1,0 +1,186 @@
+"""The last checkpoints of root runs that completed: tasks are closed, dependents counted down, projects ended.
+
+Several runs of one process may end in one transaction, which then costs little more than one of them. Lock order: the
+projects, the tasks, the runs, the dependents, the event counters.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, func, select, update
+
+from orchestrator.records import Checkpoint, Event, Wake
+from orchestrator.states import PROJECT_ENDED
+from orchestrator.store import checkpoints, joins, money, runs, signals, wakes
+from orchestrator.store.database import now_ms
+from orchestrator.store.tables import dependencies, projects, tasks
+from orchestrator.store.tables import runs as runs_table
+
+
+def end(connection: Connection, batch: Sequence[Checkpoint]) -> list[list[Wake] | None]:
+    """Ends root runs of tasks as completed; gives for each the wake-ups to send after the commit, or None where its
+    fence was old and nothing of it was written. What is ready in a project goes to one of its runs, whichever."""
+    whose = _tasks_of(connection, batch)
+    owners = _lock_projects(connection, {row.project_id for row in whose.values()})
+    closing = _lock_tasks(connection, {row.task_id for row in whose.values()})
+    good, where = checkpoints.move_all(connection, batch, _columns, ended_at=now_ms())
+    if not good:
+        return [None] * len(batch)
+    checkpoints.append(connection, good)
+    ids = [c.run_id for c in good]
+    money.release(connection, ids)
+    lines: dict[str, list[Event]] = {c.run_id: joins.left_open(connection, c) for c in good}
+    for line in signals.close_of_run(connection, ids):
+        lines[str(line.run_id)].append(line)
+    spent = _spent(connection, ids)
+    ready: dict[str, list[Wake]] = {}
+    for project_id, group in sorted(_by(where, good).items()):
+        project = owners[project_id]
+        if project.status in PROJECT_ENDED:
+            continue
+        for checkpoint in group:
+            task = closing[whose[checkpoint.run_id].task_id]
+            lines[checkpoint.run_id].append(_told(task, checkpoint, spent[checkpoint.run_id]))
+        mine = {closing[whose[c.run_id].task_id].id: c for c in group}
+        _close_tasks(connection, closing, mine, spent)
+        _charge(connection, project, [spent[c.run_id] for c in group])
+        last = lines[group[-1].run_id]
+        last += _free(connection, project, list(mine))
+        last += close_project(connection, project, closed=len(group), completed=len(group))
+        ready[project_id] = wakes.take(connection, project_id)
+    checkpoints.seal(connection, good, lines, where)
+    written = {(c.run_id, c.fence) for c in good}
+    return [ready.pop(where[c.run_id], []) if (c.run_id, c.fence) in written else None for c in batch]
+
+
+def close_project(connection: Connection, project: Row[Any], *, closed: int, completed: int) -> list[Event]:
+    """Counts ended tasks; the last one ends the project."""
+    counts = connection.execute(
+        update(projects)
+        .where(projects.c.id == project.id)
+        .values(
+            open_tasks=projects.c.open_tasks - closed,
+            completed_tasks=projects.c.completed_tasks + completed,
+        )
+        .returning(projects.c.open_tasks, projects.c.completed_tasks)
+    ).one()
+    if counts.open_tasks > 0:
+        return []
+    total = connection.execute(select(func.count()).where(tasks.c.project_id == project.id)).scalar_one()
+    status = "completed" if counts.completed_tasks == total else "partial" if counts.completed_tasks else "failed"
+    ended = (
+        update(projects)
+        .where(projects.c.id == project.id, projects.c.status.not_in(sorted(PROJECT_ENDED)))
+        .values(status=status, ended_at=now_ms())
+    )
+    if connection.execute(ended).rowcount == 0:
+        return []
+    told = {"status": status, "from": project.status}
+    if status != "completed":
+        told["reason"] = f"{counts.completed_tasks} of {total} tasks completed"
+    return [Event("project.status", told)]
+
+
+def _tasks_of(connection: Connection, batch: Sequence[Checkpoint]) -> dict[str, Any]:
+    query = select(runs_table.c.id, runs_table.c.project_id, runs_table.c.task_id)
+    found = connection.execute(query.where(runs_table.c.id.in_([c.run_id for c in batch])))
+    return {row.id: row for row in found}
+
+
+def _lock_projects(connection: Connection, ids: Iterable[str]) -> dict[str, Row[Any]]:
+    query = select(projects).where(projects.c.id.in_(sorted(ids))).order_by(projects.c.id)
+    return {row.id: row for row in connection.execute(query.with_for_update(key_share=True))}
+
+
+def _lock_tasks(connection: Connection, ids: Iterable[str]) -> dict[str, Row[Any]]:
+    query = select(tasks).where(tasks.c.id.in_(sorted(ids))).order_by(tasks.c.id)
+    return {row.id: row for row in connection.execute(query.with_for_update(key_share=True))}
+
+
+def _columns(checkpoint: Checkpoint) -> dict[str, Any]:
+    assert checkpoint.ending is not None
+    return joins.ended(checkpoint.ending)
+
+
+def _by(where: Mapping[str, str], good: Sequence[Checkpoint]) -> dict[str, list[Checkpoint]]:
+    """The checkpoints of each project."""
+    found: dict[str, list[Checkpoint]] = {}
+    for checkpoint in good:
+        found.setdefault(where[checkpoint.run_id], []).append(checkpoint)
+    return found
+
+
+def _spent(connection: Connection, ids: Sequence[str]) -> dict[str, Any]:
+    """What the runs cost, this last checkpoint included."""
+    query = select(runs_table.c.id, runs_table.c.cost_micro, runs_table.c.cost_incomplete)
+    return {row.id: row for row in connection.execute(query.where(runs_table.c.id.in_(ids)))}
+
+
+def _told(task: Row[Any], checkpoint: Checkpoint, spent: Row[Any]) -> Event:
+    assert checkpoint.ending is not None
+    told: dict[str, Any] = {"status": "completed", "from": task.status}
+    if checkpoint.ending.note:
+        told["reason"] = checkpoint.ending.note
+    return Event("task.status", told | {"costUsd": (task.cost_micro + spent.cost_micro) / 1_000_000}, task_id=task.id)
+
+
+def _close_tasks(
+    connection: Connection,
+    closing: Mapping[str, Row[Any]],
+    mine: Mapping[str, Checkpoint],
+    spent: Mapping[str, Row[Any]],
+) -> None:
+    rows = []
+    for task_id, checkpoint in mine.items():
+        assert checkpoint.ending is not None
+        cost = spent[checkpoint.run_id]
+        incomplete = closing[task_id].cost_incomplete or cost.cost_incomplete
+        rows.append(
+            {
+                "held": task_id,
+                "spent": cost.cost_micro,
+                "output": checkpoint.ending.output,
+                "reason": checkpoint.ending.note,
+                "error": None,
+                "cost_incomplete": incomplete,
+            }
+        )
+    closed = update(tasks).where(tasks.c.id == bindparam("held"))
+    connection.execute(
+        closed.values(
+            status="completed",
+            ended_at=now_ms(),
+            attempt=tasks.c.attempt + 1,
+            cost_micro=tasks.c.cost_micro + bindparam("spent"),
+        ),
+        rows,
+    )
+
+
+def _charge(connection: Connection, project: Row[Any], spent: Sequence[Row[Any]]) -> None:
+    """Adds what runs cost to their project."""
+    cost, incomplete = sum(row.cost_micro for row in spent), any(row.cost_incomplete for row in spent)
+    if cost or (incomplete and not project.cost_incomplete):
+        values = {"cost_micro": projects.c.cost_micro + cost, "cost_incomplete": project.cost_incomplete or incomplete}
+        connection.execute(update(projects).where(projects.c.id == project.id).values(values))
+
+
+def _free(connection: Connection, project: Row[Any], done: Sequence[str]) -> list[Event]:
+    """Counts the dependents down; those that reach 0 become ready, each in just one transaction."""
+    after = select(dependencies.c.task_id).where(dependencies.c.depends_on_id.in_(done))
+    locked = select(tasks.c.id).where(tasks.c.id.in_(after)).order_by(tasks.c.id).with_for_update(key_share=True)
+    if not connection.execute(locked).all():
+        return []
+    met = (
+        select(func.count())
+        .where(dependencies.c.task_id == tasks.c.id, dependencies.c.depends_on_id.in_(done))
+        .scalar_subquery()
+    )
+    counted = (
+        update(tasks)
+        .where(tasks.c.id.in_(after), tasks.c.status == "pending")
+        .values(open_dependencies=tasks.c.open_dependencies - met)
+        .returning(tasks.c.id, tasks.c.open_dependencies)
+    )
+    ready = [row.id for row in connection.execute(counted) if row.open_dependencies == 0]
+    return runs.queue_ready(connection, project, ready)
