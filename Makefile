@@ -2,10 +2,11 @@
 VENV = .venv
 BIN = $(VENV)/bin
 RUN = $(VENV)/.ready
+PEERS = .peers
 DEV = $(VENV)/.ready-dev
 
 .DEFAULT_GOAL = help
-.PHONY: help run up test test-crash test-faults test-hosts test-models quick test-parked bench lint types format pictures docs-pictures flower-pictures skill-pages docs docs-serve lock lock-check audit clean
+.PHONY: help run up test test-crash test-faults test-hosts test-models quick test-parked bench bench-peers lint types format pictures docs-pictures flower-pictures skill-pages docs docs-serve lock lock-check audit clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +41,9 @@ test-parked: $(DEV) ## Park 2,000 runs on timers and 2,000 on people, then let a
 
 bench: $(DEV) ## Measure Officina beside bare Celery (ARGS="W1 --quick")
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-peers: $(DEV) $(PEERS)/.ready ## Measure LangGraph and DBOS doing the same work, in an environment of their own (ARGS="W1 --quick")
+	@$(BIN)/python -m benchmarks.peers --python $(PEERS)/bin/python $(ARGS)
 
 lint: $(DEV) ## Style, and the direction of imports
 	@$(BIN)/ruff check .
@@ -85,7 +89,11 @@ audit: $(DEV) ## Look every pin up in the public list of known holes (pip-audit,
 	@.pip-audit/bin/pip-audit --disable-pip --require-hashes --requirement requirements.lock $(ARGS)
 
 clean: ## Remove the environment and all caches; .officina with your projects stays
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(PEERS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+$(PEERS)/.ready: benchmarks/peers/requirements.txt
+	@python3 -m venv $(PEERS) && $(PEERS)/bin/pip install --quiet --requirement benchmarks/peers/requirements.txt
+	@touch $@
 
 $(RUN): requirements.lock
 	@deploy/make-venv $(VENV) requirements.lock

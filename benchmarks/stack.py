@@ -56,12 +56,16 @@ class Stack:
         self._server, self._stopping = server, stopping
         self._numbers = count(1)
         self._floor_runs = False
+        self._offices: dict[str, Settings] = {}
         self._crews: dict[str, Crew] = {}
         self.settings = self.office("office")
 
     def office(self, name: str, **changed: Any) -> Settings:
-        """A database, a Redis and two workers of its own; `changed` are settings other than the defaults."""
-        settings = self.bare_office(name, **changed)
+        """A database, a Redis and two workers of its own, the same for one name; `changed` are settings other than the
+        defaults."""
+        if name in self._offices:
+            return self._offices[name]
+        settings = self._offices[name] = self.bare_office(name, **changed)
         home, environment = settings.home, child_environment(settings)
         environment |= {f"OFFICINA_{key.upper()}": json.dumps(value) for key, value in changed.items()}
         logs = [home / f"worker-{number + 1}.log" for number in range(WORKERS)]
@@ -78,6 +82,12 @@ class Stack:
         url = services.make_database(self._server, name, migrate_from=home)
         self._stopping.callback(services.close_connections, url)
         return Settings(home=home, database_url=url, broker_url=self._redis(home), _env_file=None, **changed)
+
+    def database_for(self, name: str) -> str:
+        """The address of a new, empty database, as psycopg reads it."""
+        made = services.make_database(self._server, f"{name}_{next(self._numbers)}")
+        self._stopping.callback(services.close_connections, made)
+        return made.replace("+psycopg", "")
 
     def start_api(self, settings: Settings, listening: socket.socket) -> None:
         """The API of an office, a process of its own that answers on this socket."""
