@@ -37,7 +37,7 @@ def measure(stack: Stack, rounds: int, *, quick: bool) -> list[Figure]:
     listening = server.bind("127.0.0.1", 0)
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
     stack.start_api(settings, listening)
-    paths = {"list": LIST, "show": f"{LIST}/{newest}", "trace": f"{LIST}/{newest}/trace?limit={EVENTS}"}
+    paths = {"list": LIST, "show": f"{LIST}/{newest}", "trace": f"{LIST}/{newest}/events?limit={EVENTS}"}
     with (
         httpx2.Client(base_url=address, headers={"authorization": f"Bearer {key}"}, timeout=60) as client,
         psycopg.connect(settings.database.replace("+psycopg", ""), autocommit=True) as bare,
@@ -130,22 +130,24 @@ def fill(settings: Settings, count: int) -> str:
     return newest
 
 
-_PROJECTS = """
+#: The nth project and its kth task, ids as ours look.
+_PROJECT = "('0194' || lpad(to_hex(n), 4, '0') || '-7c1e-7a60-8000-000000000000')"
+_TASK = "('0194' || lpad(to_hex(n), 4, '0') || '-7c1e-7a60-8000-00000000001' || k)"
+_PROJECTS = f"""
 INSERT INTO projects (id, owner_id, file_digest, title, brief, status, permissions, approvals, max_parallel, priority,
                       skills, workspace, completed_tasks, created_at, ended_at)
-SELECT 'p' || lpad(n::text, 31, '0'), :owner, 'd', 'Project ' || n, 'b', 'completed', '{}', 'park', 1, 5, '[]',
-       'p' || n, :tasks, 1700000000000 + n, 1700000000500 + n FROM generate_series(1, :most) AS n
+SELECT {_PROJECT}, :owner, 'd', 'Project ' || n, 'b', 'completed', '{{}}', 'park', 1, 5, '[]', 'p' || n, :tasks,
+       1700000000000 + n, 1700000000500 + n FROM generate_series(1, :most) AS n
 """
-_TASKS = """
+_TASKS = f"""
 INSERT INTO tasks (id, project_id, position, key, title, role, instruction, deliverables, agent_id, agent_name, skills,
                    tier, definition_digest, status, retries, created_at)
-SELECT 't' || k || lpad(n::text, 30, '0'), 'p' || lpad(n::text, 31, '0'), k, 't' || k, 'Task', 'writer', 'w', '[]', 'a',
-       'A', '[]', 'standard', 'd', 'completed', 0, 1700000000000 FROM generate_series(1, :most) AS n,
-       generate_series(0, :tasks - 1) AS k
+SELECT {_TASK}, {_PROJECT}, k, 't' || k, 'Task', 'writer', 'w', '[]', 'a', 'A', '[]', 'standard', 'd', 'completed', 0,
+       1700000000000 FROM generate_series(1, :most) AS n, generate_series(0, :tasks - 1) AS k
 """
 _TRACES = "INSERT INTO traces (id, seq) SELECT id, :each FROM projects"
-_EVENTS = """
-INSERT INTO events (trace_id, seq, at, kind, task_id, data)
-SELECT 'p' || lpad(n::text, 31, '0'), k, 1700000000000 + k, 'task.status', 't0' || lpad(n::text, 30, '0'),
-       '{"status": "running", "from": "queued"}' FROM generate_series(1, :most) AS n, generate_series(1, :each) AS k
+_EVENTS = f"""
+INSERT INTO events (trace_id, seq, at, kind, data)
+SELECT {_PROJECT}, k, 1700000000000 + k, 'task.status', '{{"status": "running", "from": "queued"}}'
+FROM generate_series(1, :most) AS n, generate_series(1, :each) AS k
 """

@@ -144,6 +144,10 @@ def w5():
 
 if __name__ == "__main__":
     multiprocessing.set_start_method("fork")
+    # Its tables are made by one process alone: two that make them at once wait for each other.
+    making = multiprocessing.Process(target=saver)
+    making.start()
+    making.join()
     for workload in sys.argv[3:]:
         if workload != "--quick":
             globals()[workload.lower()]()
