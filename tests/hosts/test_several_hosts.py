@@ -25,7 +25,7 @@ Tell = Callable[..., Story]
 #: Two hosts do at least so many times what one does.
 AT_LEAST = 1.7
 #: How long each task of that comparison waits for its model, in milliseconds.
-WAIT_MS = 2_000
+WAIT_MS = 4_000
 
 MAPPER = agent(
     "mapper",
