@@ -58,7 +58,7 @@ format: $(DEV) ## Put the code in shape
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-pictures: $(RUN) ## Draw the pictures of docs/graphs.md anew
+pictures: $(RUN) ## Draw the pictures of docs/graphs.md, docs/concepts.md and the tutorial anew
 	@$(BIN)/python docs/draw.py
 
 docs-pictures: $(DEV) ## Take the pictures of docs/desk.md from real pages (needs chromium; ARGS="desk-talk" for some)

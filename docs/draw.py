@@ -2,7 +2,10 @@
 
 import json
 import re
+import runpy
 from pathlib import Path
+
+import yaml
 
 from registry.agents import AgentDefinition
 from registry.base import Json
@@ -27,6 +30,15 @@ def pictures() -> dict[str, str]:
     }
 
 
+def more() -> dict[str, str]:
+    """The pictures of the tutorial and of docs/concepts.md."""
+    page = (HERE / "tutorial" / "first-graph.md").read_text(encoding="utf-8")
+    editor = re.search(r"^`editor.yaml`:\n\n```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert editor is not None
+    drawn: dict[str, str] = runpy.run_path(str(HERE / "diagrams.py"))["diagrams"]()
+    return {"editor.svg": draw(_agent(yaml.safe_load(editor[1]))), **drawn}
+
+
 def _agent(definition: Json) -> AgentDefinition:
     agent, findings = parse_agent(definition)
     if agent is None:
@@ -35,5 +47,5 @@ def _agent(definition: Json) -> AgentDefinition:
 
 
 if __name__ == "__main__":
-    for name, picture in pictures().items():
+    for name, picture in {**pictures(), **more()}.items():
         (HERE / "images" / name).write_text(picture, encoding="ascii")

@@ -6,6 +6,7 @@ import re
 import tokenize
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin
@@ -345,36 +346,28 @@ def events_page() -> str:
         "Values that look like secrets are masked. While somebody watches, `think.delta` and `message.delta` carry "
         "words as they come; they are never stored."
     )
-    where = found_kinds()
     rows = [
-        (
-            f"`{kind}`",
-            one["says"],
-            ", ".join(f"`{field}`" for field in one["data"].split()),
-            ", ".join(sorted(where.get(kind, ()))),
-        )
+        (f"`{kind}`", one["says"], ", ".join(f"`{field}`" for field in one["data"].split()))
         for kind, one in events().items()
     ]
-    return _page("Events", intro, _table(("kind", "says", "data", "written by"), rows))
+    return _page("Events", intro, _table(("kind", "says", "data"), rows))
 
 
-def _trees() -> Iterator[tuple[str, ast.AST]]:
-    for part in CODE:
-        for path in sorted((ROOT / part).rglob("*.py")):
-            yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def _nodes() -> list[ast.AST]:
+    """Every node of the code's trees."""
+    files = [path for part in CODE for path in sorted((ROOT / part).rglob("*.py"))]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
+    kinds = (ast.Call, ast.Assign, ast.ClassDef)
+    return [node for tree in trees for node in ast.walk(tree) if isinstance(node, kinds)]
 
 
-def found_kinds() -> dict[str, set[str]]:
-    """Kinds of events that the code writes -> the folders that do.
+def found_kinds() -> set[str]:
+    """Kinds of events that the code writes.
 
     A kind is the first argument of what writes lines, or was put aside as `kind` for it.
     """
-    found: dict[str, set[str]] = {}
-    for path, tree in _trees():
-        for node in ast.walk(tree):
-            for kind in _kinds_of(node):
-                found.setdefault(kind, set()).add("/".join(Path(path).parts[:2]).removesuffix(".py"))
-    return found
+    return {kind for node in _nodes() for kind in _kinds_of(node)}
 
 
 def _kinds_of(node: ast.AST) -> Iterator[str]:
@@ -436,15 +429,14 @@ def codes_page() -> str:
 def found_codes() -> dict[str, set[str]]:
     """Codes that the code raises -> what they end."""
     found: dict[str, set[str]] = {"unknown": {"a call"}, "network_blocked": {"a call"}}
-    for _, tree in _trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef) and node.name in _ENDS:
-                for one in node.body:
-                    if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant):
-                        found.setdefault(str(one.value.value), set()).add(_ENDS[node.name])
-            if isinstance(node, ast.Call):
-                for code in _codes_of(node):
-                    found.setdefault(code, set()).update({_ENDS[_called(node)]} if _called(node) in _ENDS else ())
+    for node in _nodes():
+        if isinstance(node, ast.ClassDef) and node.name in _ENDS:
+            for one in node.body:
+                if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant):
+                    found.setdefault(str(one.value.value), set()).add(_ENDS[node.name])
+        if isinstance(node, ast.Call):
+            for code in _codes_of(node):
+                found.setdefault(code, set()).update({_ENDS[_called(node)]} if _called(node) in _ENDS else ())
     return found
 
 
