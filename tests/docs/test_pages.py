@@ -78,11 +78,13 @@ YOURS: dict[str, dict[str, str | bytes]] = {
     "docs/operate.md": {"project.yaml": SMALL},
     "docs/planning.md": {"brief.md": "# A guide\n\nOne page about sourdough.\n"},
     "docs/runbook.md": {"small.yaml": SMALL},
+    "docs/security.md": {"small.yaml": SMALL},
 }
 #: What was done before a page begins.
 BEFORE = {
     "README.md": ["officina submit asked.yaml --mode ask"],
     "docs/runbook.md": ["officina submit small.yaml"],
+    "docs/security.md": ["officina submit small.yaml"],
 }
 #: Pages that a test of their own walks.
 WALKED = {"docs/tour.md": "tests/docs/test_tour.py"}
@@ -200,7 +202,7 @@ def validate(document: Any, folder: Path, *, named: bool) -> None:
             good_agent({"id": name, **one})
     elif document.get("kind") in connections.KINDS:
         kind = connections.KINDS[document["kind"]]
-        connections.ANY.validate_python(document | dict.fromkeys(connections.secret_fields(kind), "secret"))
+        connections.ANY.validate_json(json.dumps(document | dict.fromkeys(connections.secret_fields(kind), "secret")))
     elif keys == {"mcpServers"}:
         assert [mcp._config(name, one) for name, one in document["mcpServers"].items()]
     elif isinstance(document, dict) and isinstance(document.get("tasks"), dict):

@@ -1,13 +1,14 @@
 """docs/tour.md, line by line: the services of the compose file as processes, then a skill and a graph of one's own.
 
-Where Docker would run a container, the same command of the same file runs here, with the same settings, real
-Postgres and Redis behind them, in the order in which the file lets its services start.
+Where Docker would run a container, the same command of the same file runs here with the same settings and a real
+Redis, in the order in which the file lets its services start.
 """
 
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from tests.commands import OFFICINA
 from tests.pages import DOCS, ROOT, Block, blocks, matches, parts, terminal
 from tests.support import eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "compose" / "compose.yaml").read_text(encoding="utf-8"))
 TOUR = DOCS / "tour.md"
@@ -55,8 +56,8 @@ class Deployed:
         self.exec(*COMPOSE["services"]["migrate"]["command"])
         self._start("api", "--port", str(self.port))
         self._start("worker")
-        eventually(lambda: "serves" in self.log("api") or "4000" in self.log("api") or self._answers(), 60, 0.1)
-        eventually(lambda: " ready." in self.log("worker"), 60, 0.1)
+        eventually(self._answers, 90, 0.2)
+        eventually(lambda: " ready." in self.log("worker"), 90, 0.2)
         return self
 
     def exec(self, *words: str) -> str:
@@ -94,21 +95,43 @@ def said(*words: str, folder: Path, environment: dict[str, str]) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `pip install` of docs/write-a-skill.md leaves."""
-    project, target = tmp_path_factory.mktemp("lines"), tmp_path_factory.mktemp("packages")
+#: The long form installs the package with pip, and its database is the one of the compose file.
+FORMS = ["short", pytest.param("long", marks=pytest.mark.long)]
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def packages(tmp_path: Path, form: str) -> Path:
+    """The package of docs/write-a-skill.md, installed."""
+    project, target = tmp_path / "lines", tmp_path / "packages"
+    project.mkdir()
     for block in blocks(DOCS / "write-a-skill.md"):
         if block.name is not None:
             (project / block.name).write_text(block.text, encoding="utf-8")
-    quiet = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--target", str(target), "."]
-    subprocess.run([sys.executable, "-m", "pip", *quiet], cwd=project, check=True, capture_output=True, timeout=100)
+    if form == "long":
+        quiet = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--target", str(target), "."]
+        subprocess.run([sys.executable, "-m", "pip", *quiet], cwd=project, check=True, capture_output=True, timeout=100)
+        return target
+    # What pip leaves of it, as far as Python looks at it.
+    about = target / "officina_lines-0.1.0.dist-info"
+    about.mkdir(parents=True)
+    (target / "officina_lines.py").write_text((project / "officina_lines.py").read_text())
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: officina-lines\nVersion: 0.1.0\n")
+    points = tomllib.loads((project / "pyproject.toml").read_text())["project"]["entry-points"]["officina.skills"]
+    (about / "entry_points.txt").write_text("[officina.skills]\n" + "".join(f"{k} = {v}\n" for k, v in points.items()))
     return target
 
 
 @pytest.fixture
-def deployed(tmp_path: Path, postgres_url: str, redis_url: str, packages: Path) -> Iterator[Deployed]:
-    system = Deployed(tmp_path, postgres_url, redis_url, packages)
+def deployed(
+    tmp_path: Path, redis_url: str, packages: Path, form: str, request: pytest.FixtureRequest
+) -> Iterator[Deployed]:
+    address = request.getfixturevalue("postgres_url") if form == "long" else f"sqlite:///{tmp_path / 'officina.db'}"
+    system = Deployed(tmp_path, address, redis_url, packages)
     try:
         yield system.up()
     finally:
