@@ -1,183 +1,110 @@
-"""A terminal as a page has it: commands of `officina` run in this process, ids stand in place of words in capitals."""
+"""A command on a terminal of its own, and the screen a person would see."""
 
-import io
-import json
+import fcntl
 import os
-import re
+import pty
+import select
+import signal
+import struct
 import subprocess
-import sys
+import termios
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import pytest
+import pyte
 
-from orchestrator.settings import Settings, get_settings, unknown_variables
-from tests.commands import Ended
-from tests.pages import ROOT, Line, matches, parts
 from tests.support import eventually
 
-#: Commands that go on until they are stopped; what they do is tested where they are started (`test_tour`, `test_up`).
-SERVE = {("up",), ("api",), ("worker",)}
-#: Commands that change nothing.
-LOOKS = (["show"], ["list"], ["signals"])
-#: Words in capitals that a page writes where an id stands.
-_CAPITALS = re.compile(r"[A-Z]{2,}")
-_REDIRECTED = re.compile(r"^(?P<command>.*?)\s>\s*(?P<file>[\w./-]+)\s*(?:#.*)?$")
-#: What the output of a command is handed to, programs that are not ours.
-_TO_OTHERS = re.compile(r" \| (?:jq|grep|less) .*$")
-_PIPED = re.compile(r"^printf '(?P<given>[^']*)' \| (?P<command>officina .*)$")
+#: Leaves the other screen that full-screen programs draw on; pyte has only one.
+_MAIN_SCREEN = b"\x1b[?1049l"
 
 
 class Terminal:
-    """Runs lines in a folder; what `export` sets holds for this page."""
+    """Runs a command in a pseudo-terminal; what it draws lands on `screen`, what scrolls out of it is kept, too."""
 
     def __init__(
         self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
         folder: Path,
-        owner: str,
-        settings: Settings,
-        patch: pytest.MonkeyPatch,
-        capture: "pytest.CaptureFixture[str]",
+        *,
+        columns: int = 100,
+        lines: int = 40,
+        **more: str,
     ) -> None:
-        self.folder, self._settings, self._patch, self._capture = folder, settings, patch, capture
-        self._made = ""
-        self._exported: dict[str, str] = {}
-        patch.chdir(folder)
-        for name, value in {
-            "OFFICINA_HOME": str(settings.home),
-            "OFFICINA_DATABASE_URL": settings.database_url,
-            "OFFICINA_BROKER_URL": settings.broker_url,
-            "OFFICINA_OWNER": owner,
-            "OFFICINA_STAND_IN": "true",
-            "COLUMNS": "200",
-        }.items():
-            patch.setenv(name, value)
+        self._ours, theirs = pty.openpty()
+        self._resize(columns, lines)
+        # What the runner of the tests says of its own width is not this terminal's.
+        plain = {name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES")}
+        env = plain | {"TERM": "xterm", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"} | more
+        self._process = subprocess.Popen(
+            [*command], stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=folder, start_new_session=True
+        )
+        os.close(theirs)
+        self._screen = pyte.Screen(columns, lines)
+        self._stream = pyte.ByteStream(self._screen)
+        #: Every byte it has drawn.
+        self.raw = b""
 
-    def run(self, line: Line, *, parsed_only: bool = False) -> None:
-        """Runs a line, or only reads it; asserts that it is good and prints what the page says."""
-        command, given, target = line.command, "", None
-        if (piped := _PIPED.match(command)) is not None:
-            command, given = piped["command"], piped["given"].encode().decode("unicode_escape")
-        elif (redirected := _REDIRECTED.match(command)) is not None:
-            command, target = redirected["command"], redirected["file"]
-        command = _TO_OTHERS.sub("", command)
-        out = err = ""
-        for words in parts(command):
-            ended = self._one(words, given, parsed_only)
-            out, err = out + ended.stdout, err + ended.stderr
-        if target is not None:
-            (self.folder / target).write_text(out, encoding="utf-8")
-        said = out + err
-        if line.expected and not parsed_only and parts(command)[0][1:2] in LOOKS:
-            # What is waited for may come a moment later; a reader would look again.
-            eventually(lambda: matches(line.expected, "".join(self._look(command))), 30, 0.2)
-        elif line.expected and not parsed_only:
-            assert matches(line.expected, said), (
-                f"{line.command}\nis said to print\n{line.expected}\nand printed\n{said}"
-            )
+    def read(self, seconds: float = 0.05) -> None:
+        """Takes what was drawn meanwhile."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and select.select([self._ours], [], [], seconds)[0]:
+            try:
+                part = os.read(self._ours, 65_536)
+            except OSError:  # how Linux says that the other end is closed
+                return
+            if not part:
+                return
+            self.raw += part
+            for number, stretch in enumerate(part.split(_MAIN_SCREEN)):
+                if number:  # the screen from before comes back; what we know of it is that it was empty
+                    self._screen.reset()
+                self._stream.feed(stretch)
 
-    def _look(self, command: str) -> tuple[str, str]:
-        ended = self._one(parts(command)[0], "", False)
-        return ended.stdout, ended.stderr
+    @property
+    def lines(self) -> list[str]:
+        """The screen as it is now."""
+        self.read()
+        return [line.rstrip() for line in self._screen.display]
 
-    def _one(self, words: list[str], given: str, parsed_only: bool) -> Ended:
-        nothing = Ended(0, "", "")
-        while "=" in words[0]:
-            self._export(words.pop(0))
-        if words[0] == "export":
-            self._export(words[1])
-            return nothing
-        if words[0] == "make":
-            dry = subprocess.run(
-                ["make", "--dry-run", *words[1:]], cwd=ROOT, check=False, capture_output=True, timeout=20
-            )
-            assert dry.returncode == 0, dry.stderr
-            return nothing
-        assert words[0].endswith("officina"), f"{words[0]} is nothing this test can run: mark its block"
-        fault = fault_of(words[1:])
-        assert fault is None, f"{' '.join(words)}: {fault}"
-        if parsed_only or tuple(words[1:2]) in SERVE:
-            return nothing
-        ended = self._call([self._filled(word, words) for word in words[1:]], given)
-        assert ended.returncode == 0, f"{' '.join(words)}\n{ended.stdout}{ended.stderr}"
-        if words[1] == "submit":
-            self._made = re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", ended.stdout)[0]
-        return ended
+    @property
+    def shown(self) -> str:
+        return "\n".join(self.lines)
 
-    def _export(self, word: str) -> None:
-        name, _, value = word.partition("=")
-        assert unknown_variables({name: value}) == [], f"{name} is no setting"
-        self._exported[name] = value
-        with self._patch.context() as trial:
-            for known, one in self._exported.items():
-                trial.setenv(known, one)
-            Settings(_env_file=None)  # type: ignore[call-arg]
+    def sees(self, words: str, seconds: float = 20) -> str:
+        """Waits until the words are on the screen; gives the screen."""
+        return eventually(lambda: [screen] if words in (screen := self.shown) else None, seconds)[0]
 
-    def _call(self, words: list[str], given: str) -> Ended:
-        from workers.cli import main
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
 
-        self._capture.readouterr()
-        with self._patch.context() as patch:
-            patch.setattr(sys, "argv", ["officina", *words])
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
-            get_settings.cache_clear()
-            with pytest.raises(SystemExit) as left:
-                main()
-        get_settings.cache_clear()
-        out, err = self._capture.readouterr()
-        return Ended(int(left.value.code or 0), out, err)
+    def resize(self, columns: int, lines: int) -> None:
+        self._resize(columns, lines)
+        self._screen.resize(lines, columns)
+        self._process.send_signal(signal.SIGWINCH)
 
-    def _filled(self, word: str, words: list[str]) -> str:
-        if not _CAPITALS.fullmatch(word):
-            return word
-        if word == "ID" and words[1] == "hooks":
-            return self._first(["hooks", "list", "--json"], "id")
-        if word == "SIGNAL" or (word == "ID" and words[1] in ("signals", "answer")):
-            return self._first(["signals", "--json"], "id")
-        if word in ("PROJECT", "ID"):
-            return self._made or self._first(["list", "--json"], "id")
-        if word == "TASK":
-            return str(self._shown()["tasks"][0]["id"])
-        if word == "RUN":
-            return str(self._shown()["tasks"][0]["runs"][0]["id"])
-        return word
+    def interrupt(self) -> None:
+        """Ctrl-C, as the terminal makes a signal of it."""
+        self._process.send_signal(signal.SIGINT)
 
-    def _shown(self) -> dict[str, Any]:
-        return dict(json.loads(self._call(["show", self._made, "--json"], "").stdout))
+    def cooked(self) -> bool:
+        """Whether the terminal echoes and edits lines, as a shell expects to find it."""
+        flags = termios.tcgetattr(self._ours)[3]
+        return bool(flags & termios.ECHO) and bool(flags & termios.ICANON)
 
-    def _first(self, words: list[str], key: str, seconds: float = 20) -> str:
-        """Waits for the first of a list: work goes on meanwhile."""
-        found = eventually(lambda: json.loads(self._call(words, "").stdout or "[]"), seconds, 0.2)
-        return str(found[0][key])
+    def end(self, seconds: float = 30) -> int:
+        """Waits for the end of the command; gives its exit code."""
+        code = eventually(lambda: [c] if (self.read(), c := self._process.poll())[1] is not None else None, seconds)[0]
+        self.read(0.2)
+        return int(code)
 
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._ours)
 
-def fault_of(words: list[str]) -> str | None:
-    """What is wrong with a command line as it is written; None: the command takes every word of it."""
-    from typer.main import get_command
-
-    from workers.cli import application
-
-    command: Any = get_command(application())
-    left, context = list(words), None
-    if "--help" in words or "--version" in words:
-        return None
-    try:
-        while True:
-            inner = getattr(command, "commands", None)
-            context = command.make_context(command.name, left, parent=context, resilient_parsing=bool(inner))
-            if not inner:
-                return None
-            left = [*getattr(context, "_protected_args", ()), *context.args]
-            if not left:
-                return None if getattr(command, "invoke_without_command", False) else "a command is missing"
-            if left[0] not in inner:
-                return f"there is no command {left[0]}"
-            command, left = inner[left[0]], left[1:]
-    except Exception as error:
-        return str(getattr(error, "message", "") or error or type(error).__name__)
-
-
-def environment(home: Path) -> dict[str, str]:
-    """The environment of a process with this home, and nothing of the person who runs the tests."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OFFICINA_")}
-    return kept | {"OFFICINA_HOME": str(home)}
+    def _resize(self, columns: int, lines: int) -> None:
+        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))

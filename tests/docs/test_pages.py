@@ -26,8 +26,8 @@ from registry.projects.reading import project_of
 from registry.scripts import read_script
 from registry.skills import catalogue
 from tests import services
+from tests.page_terminal import Terminal
 from tests.pages import DOCS, ROOT, Block, Line, blocks, indented, pages, terminal
-from tests.terminal import Terminal
 from tests.workers import WorkerProcess
 
 PAGES = pages()
