@@ -24,6 +24,7 @@ from orchestrator.parcels import document_of
 from registry import jsontext
 from registry.base import Json
 from registry.errors import Fault, OfficinaError, Refused, Unavailable, WrongUse
+from registry.eventlines import event_lines
 
 if TYPE_CHECKING:
     from orchestrator.settings import Settings
@@ -37,6 +38,8 @@ FIRST_S, LAST_S = 0.2, 5.0
 GIVE_UP_S: Final = 300
 #: Name of the events of a stream that are pieces of what is being said.
 LIVE: Final = "live"
+#: What a comment is called here: it says that the connection lives, and nothing else.
+COMMENT: Final = ":"
 _ENDED: Final = frozenset({"completed", "partial", "failed", "cancelled"})
 
 
@@ -183,13 +186,15 @@ class Client:
                 with self._stream(project_id, after, live=hear is not None) as answer:
                     if answer.status_code == 204:
                         return
-                    for name, event in _events(answer.iter_lines()):
-                        delay, heard = FIRST_S, time.monotonic()
-                        if name is not None:
-                            if name == LIVE and hear is not None:
-                                hear(Delta.of_json(event))
+                    for name, event in _events(event_lines(answer.iter_bytes())):
+                        # Whoever sends comments is there: a project may say nothing for days while it waits.
+                        heard = time.monotonic()
+                        if name == COMMENT:
                             continue
-                        if event["seq"] <= after:
+                        delay = FIRST_S
+                        if name == LIVE and hear is not None:
+                            hear(Delta.of_json(event))
+                        if name is not None or event["seq"] <= after:
                             continue
                         after = event["seq"]
                         ended = event["kind"] == "project.status" and event["data"].get("status") in _ENDED
@@ -287,11 +292,14 @@ class Client:
 
 
 def _events(lines: Iterator[str]) -> Iterator[tuple[str | None, dict[str, Json]]]:
-    """Name and data of each server-sent event; a piece of one that a broken connection left is no event."""
+    """Name and data of each server-sent event, `COMMENT` for a comment; a piece of one that a broken connection left
+    is no event."""
     name: str | None = None
     data: list[str] = []
     for line in lines:
-        if line.startswith("data:"):
+        if line.startswith(":"):
+            yield COMMENT, {}
+        elif line.startswith("data:"):
             data.append(line[5:].removeprefix(" "))
         elif line.startswith("event:"):
             name = line[6:].strip()

@@ -100,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         for event in [*pieces(turn, whole), "[DONE]"]:
-            data = f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n".encode()
+            data = f"data: {event if isinstance(event, str) else json.dumps(event, ensure_ascii=False)}\n\n".encode()
             self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
             self.wfile.flush()
             time.sleep(turn.get("pieceMs", 0) / 1000)

@@ -89,10 +89,17 @@ class Gate:
 def _judge_origin(headers: Headers, host: str, scheme: str) -> None:
     origin = headers.get("origin")
     # Behind a proxy that ends TLS the page is https and we are not: its host says whose it is.
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and _netloc(origin) != host.lower():
         raise Refusal(403, "foreign_origin", "a page of another origin may not do this")
     if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
         raise Refusal(403, "foreign_origin", "a page of another site may not do this")
+
+
+def _netloc(origin: str) -> str | None:
+    """Host and port of an origin; None when it is none."""
+    with suppress(ValueError):
+        return urlsplit(origin).netloc.lower()
+    return None
 
 
 def _name(host: str) -> str | None:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -174,6 +175,55 @@ def test_a_stream_goes_on_without_redis(sqlite_url: str, tmp_path: Path) -> None
         server.close()
 
     assert seen == list(range(1, last + 1))
+
+
+def test_a_line_may_hold_what_other_texts_end_lines_with(
+    live_settings: Settings, api: ApiProcess, tmp_path: Path
+) -> None:
+    project_id, text = a_project(live_settings, tmp_path), "one\u2028two\u2029three\u0085four"
+    said = Event("message", {"role": "assistant", "text": text})
+    get_database(live_settings).write(lambda c: events.append(c, project_id, [said]))
+    end(live_settings, project_id)
+
+    with Client(api.url, key=key_of(live_settings)) as client:
+        followed = [event["data"].get("text") for event in client.events(project_id, follow=True)]
+
+    assert text in followed
+
+
+def test_whoever_follows_a_project_that_says_nothing_for_long_outlives_a_restart(
+    live_settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead, looks = [0.0], [0]
+
+    def monotonic() -> float:
+        looks[0] += 1
+        return time.monotonic() + ahead[0]
+
+    monkeypatch.setattr("orchestrator.client.time", SimpleNamespace(monotonic=monotonic, sleep=time.sleep))
+    server, seen = ApiProcess(live_settings, tmp_path / "api.log", API__HEARTBEAT_S="0.2"), list[int]()
+    try:
+        server.start()
+        project_id = a_project(live_settings, tmp_path)
+        have = grow(live_settings, project_id)
+
+        def follow() -> None:
+            with Client(server.url, key=key_of(live_settings)) as client:
+                seen.extend(event["seq"] for event in client.events(project_id, after=have, follow=True))
+
+        thread = threading.Thread(target=follow, daemon=True)
+        thread.start()
+        eventually(lambda: looks[0] > 2, 20)  # it hears that the connection lives
+        ahead[0], looks[0] = 3_600.0, 0
+        eventually(lambda: looks[0] > 2, 20)
+        server.kill()
+        server.start()
+        last = end(live_settings, project_id)
+        thread.join(30)
+    finally:
+        server.close()
+
+    assert seen == list(range(have + 1, last + 1))
 
 
 def test_an_api_that_is_asked_to_end_does_not_wait_for_its_streams(

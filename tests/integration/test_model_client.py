@@ -555,6 +555,12 @@ def test_an_answer_is_heard_while_it_comes_and_is_the_same_as_a_whole_one():
     assert heard[0] == ("again", "")
 
 
+def test_a_streamed_answer_may_hold_what_other_texts_end_lines_with():
+    text = "one\u2028two\u2029three\u0085four"
+    with StubModel([{"text": text}]) as stub:
+        assert listened(stubbed(stub), []).text == text
+
+
 def test_a_model_that_does_not_stream_answers_all_the_same():
     with StubModel([{"text": "As a whole.", "stream": False}]) as stub:
         heard = []

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.settings import Settings
 from registry.base import Json
+from registry.eventlines import event_lines
 from registry.ids import new_id
 from registry.skills.context import Deadline
 from workers.models import answers, faults, headers, payload, pools, prices, spans, streaming, tiers, tokens
@@ -154,7 +155,7 @@ class OpenAIClient:
         with completions.with_streaming_response.create(**arguments) as streamed:
             self._heed(endpoint, streamed.headers)
             if "event-stream" in streamed.headers.get("content-type", ""):
-                return streaming.read(streamed.iter_lines(), request.hear)
+                return streaming.read(event_lines(streamed.iter_bytes()), request.hear)
             return answers.whole(streamed.read())
 
     def _turn(self, endpoint: Endpoint, request: Request, deadline: Deadline) -> int:

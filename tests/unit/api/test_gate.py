@@ -115,6 +115,7 @@ def test_keys_are_made_and_seen_by_people_only(settings: Settings, anyone: TestC
         ({"origin": "https://evil.example"}, "foreign_origin"),
         ({"origin": "http://localhost:4001"}, "foreign_origin"),
         ({"origin": "null"}, "foreign_origin"),
+        ({"origin": "http://["}, "foreign_origin"),
         ({"sec-fetch-site": "cross-site"}, "foreign_origin"),
         ({"sec-fetch-site": "same-site"}, "foreign_origin"),
     ],
