@@ -152,6 +152,29 @@ def test_a_desk_that_lost_its_server_says_so_and_goes_on_with_nothing_missing(
     assert [one.get_attribute("id") for one in page.locator(".line").all()] == ["line-1", "line-2", "line-3"]
 
 
+def test_signing_in_and_out_says_so_where_the_server_does_not_answer(open_desk: Open) -> None:
+    page = open_desk()
+    page.context.route("**/api/studio/session", lambda route: route.abort())
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_text("you are still signed in").wait_for()
+
+    page.context.clear_cookies()
+    page.goto(page.url.rstrip("/") + "/login")
+    page.get_by_label("One-time code").fill("ofc_x")
+    page.get_by_role("button", name="Sign in").click()
+    page.locator("#login-said", has_text="The desk does not answer").wait_for()
+
+
+def test_a_damaged_picture_is_told_in_words(open_desk: Open, studio_settings: Settings) -> None:
+    project = Project(studio_settings, workspace="damaged")
+    folder = studio_settings.workspaces / "damaged"
+    folder.mkdir(parents=True)
+    (folder / "chart.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
+    page = open_desk(f"/projects/{project.id}/files/chart.png")
+    page.get_by_role("heading", name="This picture cannot be shown").wait_for()
+    assert not page.locator(".picture img").is_visible()
+
+
 def test_a_trace_of_five_thousand_lines_scrolls_smoothly(open_desk: Open, studio_settings: Settings) -> None:
     project = Project(studio_settings)
     project.task("a", "completed")

@@ -1,5 +1,8 @@
 """Signing in with a one-time code, and out again."""
 
+import re
+from typing import Final
+
 from fastapi import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -10,12 +13,15 @@ from orchestrator.api.desk.routing import router as make_router
 
 router = make_router()
 
+#: An address of this desk. Browsers drop tabs and line ends from an address: `/<tab>/host` would be another host.
+_OURS: Final = re.compile(r"/(?![/\\])[^\x00-\x1f\x7f]*")
+
 
 @router.get("/login")
 def login(request: Request, next: str = "/") -> Response:  # noqa: A002 - it is what the address says
     """Asks for a code. A link carries one behind `#`, where no log and no other host sees it."""
     shown = request.cookies.get(COOKIE)
-    onward = next if next.startswith("/") and not next.startswith(("//", "/\\")) else "/"
+    onward = next if _OURS.fullmatch(next) else "/"
     if shown and keys.identify(request.app.state.settings, shown) is not None:
         return RedirectResponse(onward, 303)
     return page("login.html", {"onward": onward})

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
@@ -73,12 +73,20 @@ def error_page(status: int, words: str, facts: Mapping[str, Any] | None = None) 
     return page("error.html", {**known, **(facts or {})}, status=status)
 
 
+def _login(page_url: str) -> str:
+    """Where to sign in, and from there back to this page of the desk."""
+    try:
+        at = urlsplit(page_url)
+    except ValueError:
+        return "/login"
+    asked = at.path + (f"?{at.query}" if at.query else "")
+    return f"/login?next={quote(asked, safe='')}" if asked not in ("", "/") else "/login"
+
+
 def _refused(request: Request, status: int, words: str) -> Response:
     renews = request.headers.get("hx-request") == "true"
     if status == 401:
         if renews:
-            return Response(status_code=401, headers={"hx-redirect": "/login"})
-        asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        onward = f"?next={quote(asked, safe='')}" if request.method == "GET" and asked != "/" else ""
-        return RedirectResponse(f"/login{onward}", 303)
+            return Response(status_code=401, headers={"hx-redirect": _login(request.headers.get("hx-current-url", ""))})
+        return RedirectResponse(_login(str(request.url) if request.method == "GET" else ""), 303)
     return said(words, status=status) if renews else error_page(status, words)

@@ -46,7 +46,11 @@ def test_whoever_has_no_session_is_asked_to_sign_in_and_comes_back_to_where_they
         sent = client.get("/projects/x?y=1")
         assert (sent.status_code, sent.headers["location"]) == (303, "/login?next=%2Fprojects%2Fx%3Fy%3D1")
         assert 'data-onward="/projects/x?y=1"' in client.get("/login?next=/projects/x?y=1").text
-        assert 'data-onward="/"' in client.get("/login?next=//elsewhere.example").text
+        for way in ("//", "/%5C", "/%09/", "/%0A/"):
+            assert 'data-onward="/"' in client.get(f"/login?next={way}elsewhere.example").text, way
+        page = {"hx-request": "true", "hx-current-url": "http://testserver/projects/x?y=1"}
+        assert client.get("/pulse", headers={"hx-request": "true"}).headers["hx-redirect"] == "/login"
+        assert client.get("/projects/x", headers=page).headers["hx-redirect"] == "/login?next=%2Fprojects%2Fx%3Fy%3D1"
 
 
 def test_a_key_opens_no_page(settings: Settings) -> None:

@@ -161,11 +161,17 @@
   const entry = document.getElementById("login");
   if (entry) {
     const enter = async (code) => {
-      const reply = await fetch("/api/studio/session", {
-        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }),
-      });
-      if (reply.ok) location.replace(entry.dataset.onward);
-      else document.getElementById("login-said").textContent = (await reply.json()).error;
+      const said = document.getElementById("login-said");
+      said.textContent = "";
+      try {
+        const reply = await fetch("/api/studio/session", {
+          method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }),
+        });
+        if (reply.ok) location.replace(entry.dataset.onward);
+        else said.textContent = (await reply.json()).error;
+      } catch {
+        said.textContent = "The desk does not answer. Try again in a moment.";
+      }
     };
     entry.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -179,8 +185,13 @@
   }
   document.addEventListener("click", async (event) => {
     if (!event.target.closest?.("[data-logout]")) return;
-    await fetch("/api/studio/session", { method: "DELETE" });
-    location.assign("/login");
+    try {
+      const reply = await fetch("/api/studio/session", { method: "DELETE" });
+      if (!reply.ok && reply.status !== 401) throw new Error(String(reply.status));
+      location.assign("/login");
+    } catch {
+      say("The desk does not answer: you are still signed in.", true);
+    }
   });
 
   // A plan larger than its frame begins where something happens.
@@ -204,6 +215,15 @@
   for (const row of document.querySelectorAll(".top nav, .tabs")) {
     const at = row.querySelector("[aria-current]");
     if (at) row.scrollLeft = at.offsetLeft - row.offsetLeft - (row.clientWidth - at.offsetWidth) / 2;
+  }
+
+  // A picture that is none: the words beside it are shown instead.
+  const broken = (image) => image.closest(".picture")?.setAttribute("data-broken", "");
+  document.addEventListener("error", (event) => {
+    if (event.target instanceof HTMLImageElement) broken(event.target);
+  }, true);
+  for (const image of document.querySelectorAll(".picture img")) {
+    if (image.complete && image.naturalWidth === 0) broken(image);
   }
 
   // Lists that can be narrowed down by a word.
