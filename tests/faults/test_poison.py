@@ -81,6 +81,7 @@ def test_a_once_call_that_kills_its_process_is_unknown_and_never_repeated(compan
     company.keeps_its_promises()
 
 
+@pytest.mark.long
 def test_a_call_that_never_comes_back_holds_neither_its_run_nor_its_worker(company: Company, story: Story) -> None:
     story.tells(
         "14", "a call that sleeps for ever in foreign code", "its run ends, others go on, its worker is replaced"

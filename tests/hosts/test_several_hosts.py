@@ -199,7 +199,8 @@ def test_doctor_tells_whether_a_host_has_all_it_needs(fleet: Fleet, desk: Desk) 
         assert "all hosts work in" in found["workspaces"]["words"]
 
 
-@pytest.mark.parametrize("looks", ["missing", pytest.param("empty", marks=LONG)])
+@pytest.mark.long
+@pytest.mark.parametrize("looks", ["missing", "empty"])
 def test_a_host_whose_volume_is_not_mounted_takes_no_work(fleet: Fleet, desk: Desk, tell: Tell, looks: str) -> None:
     tell("6", f"a worker host without the volume: its root is {looks}", "no worker starts; doctor says why")
     with fleet.guest(volume=False) as guest:

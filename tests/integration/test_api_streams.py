@@ -243,6 +243,7 @@ def test_an_api_that_is_asked_to_end_does_not_wait_for_its_streams(
     assert time.monotonic() - begun < 4
 
 
+@pytest.mark.long
 def test_a_client_that_reads_nothing_costs_no_memory_and_is_let_go(live_settings: Settings, tmp_path: Path) -> None:
     import socket
 
