@@ -3,9 +3,10 @@
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
@@ -14,9 +15,6 @@ from tests.browser.conftest import Open
 from tests.projects import Watched, start, task
 from tests.rows import BEGAN, Project
 from tests.studio import ApiProcess
-
-if TYPE_CHECKING:
-    pass
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -62,20 +60,20 @@ def test_a_project_is_watched_approved_and_read(
     page.get_by_role("link", name="The answer").click()  # it came by itself
     card = page.locator(".plan.broad .task").first
     page.locator(".plan.broad .task.is-needs_input").wait_for()
-    assert "needs you" in (card.get_attribute("aria-label") or "")
-    assert page.locator(".plan.broad .task").nth(1).get_attribute("class") == "task is-pending"
-    assert "print(6 * 7)" in page.locator("article.card").inner_text()
+    expect(card).to_have_attribute("aria-label", re.compile("needs you"))
+    expect(page.locator(".plan.broad .task").nth(1)).to_have_class("task is-pending")
+    expect(page.locator("article.card")).to_contain_text("print(6 * 7)")
 
     page.get_by_role("button", name="Do it").click()
 
     page.get_by_text("Answered: Do it").wait_for()
     page.locator(".project-head .state.is-completed").wait_for()
-    assert page.locator(".plan.broad .task.is-completed").count() == 2
+    expect(page.locator(".plan.broad .task.is-completed")).to_have_count(2)
     project = Watched(studio_settings, made.project_id)
     assert project.signals[0].answered_by == studio_settings.owner
     page.get_by_role("link", name="Files").click()
     page.get_by_role("link", name=re.compile("^answer.md")).click()
-    assert page.locator(".paper em").inner_text() == "is"
+    expect(page.locator(".paper em")).to_have_text("is")
     with page.expect_download() as given:
         page.get_by_role("button", name="Download").click()
     assert given.value.suggested_filename == "answer.md"
@@ -100,7 +98,7 @@ def test_of_two_browsers_that_answer_at_once_one_wins_and_the_other_is_told(
 
     told = second.locator(".say.refused")
     told.wait_for()
-    assert f"answered already by {studio_settings.owner}" in told.inner_text()
+    expect(told).to_contain_text(f"answered already by {studio_settings.owner}")
     second.get_by_text("Nothing waits for you").wait_for()
     signal = Watched(studio_settings, project.id).signals[0]
     assert (signal.status, signal.rejected) == ("answered", False)
@@ -172,7 +170,7 @@ def test_a_damaged_picture_is_told_in_words(open_desk: Open, studio_settings: Se
     (folder / "chart.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
     page = open_desk(f"/projects/{project.id}/files/chart.png")
     page.get_by_role("heading", name="This picture cannot be shown").wait_for()
-    assert not page.locator(".picture img").is_visible()
+    expect(page.locator(".picture img")).to_be_hidden()
 
 
 def test_a_trace_of_five_thousand_lines_scrolls_smoothly(open_desk: Open, studio_settings: Settings) -> None:
@@ -193,7 +191,7 @@ def test_a_trace_of_five_thousand_lines_scrolls_smoothly(open_desk: Open, studio
     while page.locator(".line").count() < 5_000 and time.monotonic() < deadline:
         page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
         page.wait_for_timeout(50)
-    assert page.locator(".line").count() == 5_000
+    expect(page.locator(".line")).to_have_count(5_000)
     many = page.evaluate(_SCROLL)
     # What is out of sight is not laid out, so that ten times the lines cost a frame little more. Both are measured here
     # and now: this machine may be busy with other things.
@@ -242,7 +240,7 @@ def test_a_form_is_made_of_the_schema_and_its_answer_has_the_schemas_types(
 
     page.get_by_role("button", name="Answer").click()
     page.get_by_text("does not fit").wait_for()
-    assert page.get_by_label("Why so").input_value() == "because"
+    expect(page.get_by_label("Why so")).to_have_value("because")
     page.get_by_label("n", exact=True).fill("3")
     page.get_by_role("button", name="Answer").click()
 

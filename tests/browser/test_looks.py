@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 from orchestrator.settings import Settings
 from tests.browser.conftest import Open
@@ -76,7 +77,7 @@ def test_everybody_can_use_every_page(open_desk: Open, room: Showroom, width: in
 def test_everybody_can_use_a_page_on_which_nothing_is(open_desk: Open, path: str) -> None:
     for width, scheme in _ALL:
         page = open_desk(path, width=width, scheme=scheme)
-        assert page.locator(".empty h2").count() == 1
+        expect(page.locator(".empty h2")).to_have_count(1)
         assert list(faults(page, page.url, width)) == []
 
 
@@ -98,11 +99,11 @@ def test_hostile_words_are_text_in_a_browser(open_desk: Open, room: Showroom, st
     for kind, path in kinds(room).items():
         if kind in _TELLING:
             harmless(page, home + path)
-            assert "<img src=x" in page.locator("main").inner_text(), kind
+            expect(page.locator("main"), kind).to_contain_text("<img src=x")
     page.goto(f"{home}/projects/{room.busy.id}/trace?show=all")
     page.locator(".trace summary", has_text="«events.data»").first.click()
     page.locator(".trace details[open] pre").wait_for()
-    assert "⟦U+202E⟧" in page.locator(".trace details[open] pre").inner_text()
+    expect(page.locator(".trace details[open] pre")).to_contain_text("⟦U+202E⟧")
 
 
 @pytest.mark.long
@@ -121,7 +122,8 @@ def test_hostile_words_are_text_on_every_page(
 def test_a_plan_runs_from_top_to_bottom_where_the_screen_is_narrow(open_desk: Open, room: Showroom) -> None:
     page = open_desk(f"/projects/{room.busy.id}", width=400)
     column = page.locator(".plan.narrow")
-    assert column.is_visible() and not page.locator(".plan.broad").is_visible()
+    expect(column).to_be_visible()
+    expect(page.locator(".plan.broad")).to_be_hidden()
     tops = {
         card.get_attribute("aria-label").split(":")[0]: card.bounding_box()["y"]  # type: ignore[union-attr,index]
         for card in column.locator(".task").all()
@@ -129,4 +131,5 @@ def test_a_plan_runs_from_top_to_bottom_where_the_screen_is_narrow(open_desk: Op
     assert tops["Profile the data"] < tops["Monthly figures"] < tops["Write the brief"]
     assert column.evaluate("one => one.scrollWidth <= one.clientWidth"), "nothing of it lies beside the screen"
     page.set_viewport_size({"width": 1000, "height": 900})
-    assert page.locator(".plan.broad").is_visible() and not column.is_visible()
+    expect(page.locator(".plan.broad")).to_be_visible()
+    expect(column).to_be_hidden()

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from orchestrator import saved
 from orchestrator.api.shared import skills
@@ -26,14 +27,14 @@ def test_somebody_talks_with_an_agent_and_comes_back_to_it(
     page.get_by_label("Say").press("Control+Enter")
 
     page.wait_for_url(re.compile("/threads/.{36}$"))
-    assert page.locator(".said .prose").inner_text() == "How much rain <b>fell</b> in May?"
+    expect(page.locator(".said .prose")).to_have_text("How much rain <b>fell</b> in May?")
     page.locator(".talked").first.wait_for()  # it came by itself
     page.get_by_label("Your message").fill("And in June?")
     page.get_by_role("button", name="Send").click()
     page.locator("#turn-2 .talked").first.wait_for()
-    assert page.get_by_label("Your message").input_value() == ""
+    expect(page.get_by_label("Your message")).to_have_value("")
     page.reload()
-    assert page.locator(".said").count() == 2
+    expect(page.locator(".said")).to_have_count(2)
 
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete").click()
@@ -48,11 +49,11 @@ def test_a_thread_at_work_refuses_a_message_and_keeps_its_words(open_desk: Open,
     page.get_by_role("button", name="Send").click()
 
     page.locator(".say.refused").wait_for()
-    assert "answer that first" in page.locator(".say.refused").inner_text()
-    assert page.get_by_label("Your message").input_value() == "Are you there?"
+    expect(page.locator(".say.refused")).to_contain_text("answer that first")
+    expect(page.get_by_label("Your message")).to_have_value("Are you there?")
     page.goto(page.url.partition("/threads")[0] + f"/generators/{room.generator_id}")
     page.get_by_label("City").fill("Oslo")
     page.get_by_label("Dress rehearsal").check()
     page.get_by_role("button", name="Start a project").click()
     page.wait_for_url(re.compile("/projects/.{36}$"))
-    assert page.locator("h1").inner_text() == "City report"
+    expect(page.locator("h1")).to_have_text("City report")
