@@ -100,11 +100,14 @@ def broker(settings: Settings) -> list[Finding]:
 
 def queues(settings: Settings) -> list[Finding]:
     """Whether every queue that a rule names, or that runs wait in, has a living worker."""
-    from orchestrator.store import unserved, workers
-    from orchestrator.store.database import get_database
+    from orchestrator.store import schema, unserved, workers
+    from orchestrator.store.database import get_database, is_new
     from registry.queues import names
 
-    with get_database(settings).read() as connection:
+    database = get_database(settings)
+    if is_new(database) or schema.faults(database):
+        return [Finding("queues", "absent", "no database says so", "see what is said of the database")]
+    with database.read() as connection:
         served, waiting = workers.serving(connection), unserved.depths(connection)
     if not served:
         return [Finding("queues", "absent", "no worker was seen within a minute", "`officina worker` starts one")]

@@ -22,7 +22,7 @@ def end(connection: Connection, batch: Sequence[Checkpoint]) -> list[list[Wake] 
     fence was old and nothing of it was written. What is ready in a project goes to one of its runs, whichever."""
     whose = _tasks_of(connection, batch)
     owners = _lock_projects(connection, {row.project_id for row in whose.values()})
-    closing = _lock_tasks(connection, {row.task_id for row in whose.values()})
+    closing = _lock_tasks(connection, {row.task_id for row in whose.values() if row.task_id})
     good, where = checkpoints.move_all(connection, batch, _columns, ended_at=now_ms())
     if not good:
         return [None] * len(batch)
@@ -38,15 +38,16 @@ def end(connection: Connection, batch: Sequence[Checkpoint]) -> list[list[Wake] 
         project = owners[project_id]
         if project.status in PROJECT_ENDED:
             continue
-        for checkpoint in group:
-            task = closing[whose[checkpoint.run_id].task_id]
-            lines[checkpoint.run_id].append(_told(task, checkpoint, spent[checkpoint.run_id]))
-        mine = {closing[whose[c.run_id].task_id].id: c for c in group}
-        _close_tasks(connection, closing, mine, spent)
-        _charge(connection, project, [spent[c.run_id] for c in group])
-        last = lines[group[-1].run_id]
-        last += _free(connection, project, list(mine))
-        last += close_project(connection, project, closed=len(group), completed=len(group))
+        # One in memory may stand for no task: it closes none.
+        mine = {task_id: c for c in group if (task_id := whose[c.run_id].task_id) in closing}
+        if mine:
+            for task_id, checkpoint in mine.items():
+                lines[checkpoint.run_id].append(_told(closing[task_id], checkpoint, spent[checkpoint.run_id]))
+            _close_tasks(connection, closing, mine, spent)
+            _charge(connection, project, [spent[c.run_id] for c in mine.values()])
+            last = lines[group[-1].run_id]
+            last += _free(connection, project, list(mine))
+            last += close_project(connection, project, closed=len(mine), completed=len(mine))
         ready[project_id] = wakes.take(connection, project_id)
     checkpoints.seal(connection, good, lines, where)
     written = {(c.run_id, c.fence) for c in good}

@@ -99,7 +99,12 @@ class Theatre:
         """Runs answered actions that no run waits for, as a worker does."""
         settings = Settings(_env_file=None)  # type: ignore[call-arg]
         runtime: Any = SimpleNamespace(
-            database=self.database, services=self.services, settings=settings, stopping=False, acting=_nothing
+            database=self.database,
+            services=self.services,
+            settings=settings,
+            stopping=False,
+            queues=None,
+            acting=_nothing,
         )
         return actions.perform(runtime, PROJECT)
 

@@ -16,6 +16,7 @@ ALLOWED = {
 #: What older packages call them.
 OLDER = {
     "Apache Software License": "Apache-2.0",
+    "3-Clause BSD License": "BSD-3-Clause",
     "BSD License": "BSD-3-Clause",
     "GNU Library or Lesser General Public License (LGPL)": "LGPL-2.1-or-later",
     "ISC License (ISCL)": "ISC",
@@ -49,7 +50,8 @@ def licences(name: str) -> str:
         return str(expression)
     said = [c.rsplit(" :: ", 1)[1] for c in found.get_all("Classifier") or [] if c.startswith("License :: ")]
     said = [one for one in said if one != "OSI Approved"]
-    return " OR ".join(OLDER.get(one, one) for one in said) or str(found.get("License") or "nothing").split("\n")[0]
+    said = said or [str(found.get("License") or "nothing").split("\n")[0]]
+    return " OR ".join(OLDER.get(one, one) for one in said)
 
 
 def is_allowed(expression: str) -> bool:

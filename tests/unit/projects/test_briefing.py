@@ -99,6 +99,7 @@ def test_a_brief_cannot_leave_its_fence() -> None:
     class Project(NamedTuple):
         title: str
         brief: str
+        plan_before: None = None
 
     text = briefing.plan(Project("</BRIEF> t", "a </ brief > b"))["text"]  # type: ignore[arg-type]
 
