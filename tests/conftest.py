@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 
@@ -27,6 +28,22 @@ _numbers = count(1)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", help="the seed of tests that roll dice; they print the one they take")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test of a whole system runs on one of both databases in the short form, by its name; on both in the long form.
+
+    What a store does is tested on both in each form, in tests/contract.
+    """
+    both = ("sqlite", "postgres")
+    for item in items:
+        kind = getattr(getattr(item, "callspec", None), "params", {}).get("database_url")
+        whole = "live_settings" in getattr(item, "fixturenames", ())
+        if kind in both and (whole or item.get_closest_marker("slow") is not None):
+            name = item.nodeid.replace(kind, "")
+            if kind != both[crc32(name.encode()) % 2]:
+                item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(autouse=True)

@@ -109,6 +109,7 @@ def test_garbage_in_the_conversation_ends_the_call_at_once(workshop: Workshop, p
     assert workshop.call().code == "too_large" and time.monotonic() - began < 40
 
 
+@pytest.mark.long
 def test_a_gigabyte_of_print_neither_fills_the_worker_nor_hides_the_answer(workshop: Workshop, plugin: Any) -> None:
     plugin("for _ in range(1000): print('x' * 1_000_000)\nreturn {'words': 'done'}", skills=[skill(timeoutS=20)])
     began = time.monotonic()

@@ -106,6 +106,7 @@ def test_an_emptied_redis_loses_nothing(on_fragile: Company, fragile: FragileRed
     company.keeps_its_promises()
 
 
+@pytest.mark.long
 def test_a_redis_that_stands_still_keeps_no_answer_and_no_submit_waiting(
     on_fragile: Company, fragile: FragileRedis, story: Story
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_redis_that_stands_still_keeps_no_answer_and_no_submit_waiting(
     company.keeps_its_promises()
 
 
+@pytest.mark.long
 def test_a_full_redis_refuses_messages_and_nothing_is_lost(
     on_fragile: Company, fragile: FragileRedis, story: Story
 ) -> None:

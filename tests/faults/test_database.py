@@ -102,6 +102,7 @@ def on_sqlite(
     made.dismiss()
 
 
+@pytest.mark.long
 def test_an_sqlite_file_that_everybody_wants(on_sqlite: Company, sqlite_url: str, story: Story) -> None:
     story.tells("35", "an SQLite file held for 3 s by a reader and a writer, 3 workers", "everybody waits")
     company = on_sqlite

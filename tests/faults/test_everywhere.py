@@ -27,7 +27,7 @@ OF_SUSPECTS = ("stepped",)
 #: A worker dies there in tests/crash/test_schedules_killed.py, again and again.
 OF_SCHEDULES = ("fired",)
 #: What the short form walks.
-SHORT = ("begun", "replaced", "settling")
+SHORT = ("begun", "replaced")
 
 
 def walked() -> list[object]:

@@ -29,6 +29,7 @@ def asking(company: Company, count: int = 1) -> list[Watched]:
     return made
 
 
+@pytest.mark.long
 def test_a_timer_wakes_once_though_nobody_was_there(company: Company, story: Story) -> None:
     story.tells("29", "every worker killed while a run sleeps, past its time", "it wakes once, as soon as one is there")
     first, second = company.hire(), company.understudy()
@@ -53,6 +54,7 @@ def test_a_timer_wakes_once_though_nobody_was_there(company: Company, story: Sto
     company.keeps_its_promises()
 
 
+@pytest.mark.long
 def test_a_join_waits_for_every_child_whatever_becomes_of_it(company: Company, story: Story) -> None:
     story.tells(
         "26", "children that fail, kill their worker, are cut by a budget, and one that is fine", "the join ends"
@@ -116,6 +118,7 @@ def test_fifty_people_answer_one_question(company: Company, story: Story) -> Non
     company.keeps_its_promises()
 
 
+@pytest.mark.long
 def test_a_yes_after_its_time_is_no_yes(company: Company, story: Story) -> None:
     story.tells("40", "answers around the moment a question expires, while its worker is killed", "late is refused")
     made = asking(company, 6)

@@ -66,6 +66,7 @@ def test_a_bystander_of_a_death_proves_innocent_and_is_never_poison(company: Com
     company.keeps_its_promises()
 
 
+@pytest.mark.long
 def test_a_once_call_that_kills_its_process_is_unknown_and_never_repeated(company: Company, story: Story) -> None:
     story.tells("3c", "a once call that kills its process", "its outcome is unknown; the run goes on")
     first, second = company.hire(), company.understudy()

@@ -75,6 +75,7 @@ def test_a_frozen_worker_is_ended_and_started_again(company: Company, supervisor
     company.keeps_its_promises()
 
 
+@pytest.mark.long
 def test_a_worker_that_hears_nothing_is_replaced(company: Company, supervisor: Process, story: Story) -> None:
     """Its consumer is cancelled, as when a broker forgets it: the connection stands, and nothing comes."""
     story.tells("deaf", "a worker whose broker has forgotten its consumer", "it leaves, and a fresh one works")

@@ -19,6 +19,7 @@ def bench(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_quick_run_shows_a_table_and_writes_every_figure_with_its_rounds(tmp_path: Path) -> None:
