@@ -182,7 +182,8 @@ def test_a_conversation_survives_the_death_of_its_worker(
     worker_process(live_settings, **QUICK).ready()
     ended = chat("--thread", thread_id, "--json", lines="three\n")
 
-    assert [one["text"] for one in told(ended)] == ["You said: two", "You said: three"]
+    heard = [one["text"] for one in told(ended)]  # the run that went on may have ended before anybody sat down
+    assert heard in (["You said: two", "You said: three"], ["You said: three"])
     said = [line["text"] for line in trace.kinds("message")]
     assert said == ["one", "You said: one", "two", "You said: two", "three", "You said: three"]
     sound(live_settings)

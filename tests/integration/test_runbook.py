@@ -22,7 +22,9 @@ MAY_REFUSE = {
 #: They wait for somebody, take a secret from a prompt, or stay up.
 NOT_RUN = {
     "officina answer",
+    "officina api",
     "officina up",
+    "officina worker",
     "officina login",
     "officina connections set",
     "officina worker --queues code",
