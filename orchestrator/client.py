@@ -21,6 +21,7 @@ import httpx2
 
 from orchestrator.deltas import Delta
 from orchestrator.parcels import document_of
+from orchestrator.patience import PATIENCE_S, Busy
 from registry import jsontext
 from registry.base import Json
 from registry.errors import Fault, OfficinaError, Refused, Unavailable, WrongUse
@@ -199,6 +200,11 @@ class Client:
                         after = event["seq"]
                         ended = event["kind"] == "project.status" and event["data"].get("status") in _ENDED
                         yield event
+            except Busy as busy:
+                if time.monotonic() - heard + busy.wait_s > GIVE_UP_S:
+                    raise
+                time.sleep(busy.pause())
+                continue
             except (httpx2.TransportError, Unavailable) as error:
                 if time.monotonic() - heard > GIVE_UP_S:
                     raise Unavailable(f"the studio does not answer: {error}") from error
@@ -278,9 +284,29 @@ class Client:
     ) -> dict[str, Json]:
         """Any route, by its path below `/api/`; an answer without a body is an empty object.
 
+        Where the studio asks to wait (429) it is waited for, for two minutes at most, and asked again if that can do
+        nothing twice.
+
         Raises:
             OfficinaError: as the studio refused it.
         """
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self._once(method, path, body, headers, params)
+            except Busy as busy:
+                if not busy.may_repeat(method, headers) or time.monotonic() + busy.wait_s > until:
+                    raise
+                time.sleep(busy.pause())
+
+    def _once(
+        self,
+        method: str,
+        path: str,
+        body: Json,
+        headers: Mapping[str, str] | None,
+        params: Mapping[str, str] | None,
+    ) -> dict[str, Json]:
         try:
             answer = self._http.request(method, path, json=body, headers=dict(headers or {}), params=params)
         except httpx2.TransportError as error:
@@ -315,7 +341,11 @@ def _error(answer: httpx2.Response) -> OfficinaError:
         said = jsontext.parse(answer.content, twice=True)
         words, code = str(said["error"]), str(said["code"])
     except (jsontext.JsonFault, KeyError, TypeError):
+        if answer.status_code == 429:
+            return Busy.of(answer, "too many requests, as somebody between us and the studio says", None)
         return Unavailable(f"the studio answered {answer.status_code}, and nothing we understand")
+    if answer.status_code == 429:
+        return Busy.of(answer, words, code)
     if answer.status_code >= 500:
         return Unavailable(words, code=code)
     faults = [

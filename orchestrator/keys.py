@@ -7,7 +7,9 @@ hash is keyed with this installation's secret, so that a copy of the table alone
 import hashlib
 import hmac
 import secrets
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row
@@ -35,6 +37,8 @@ KEY, SESSION, CODE = "ofk_", "ofs_", "ofc_"
 #: Milliseconds a one-time code waits to be used.
 CODE_LIFE_MS: Final = 10 * 60_000
 MAX_KEYS: Final = 100
+#: The last moment a key may expire at: the end of the year 9999.
+LAST_MS: Final = 253_402_300_799_999
 
 
 @dataclass(frozen=True)
@@ -47,15 +51,25 @@ class Who:
     scopes: frozenset[str]
     #: For the record: who did it.
     name: str
+    #: Unix milliseconds from when on key or session are of no use; None: until they are taken away.
+    until: int | None = None
 
 
 def add(
-    settings: Settings, name: str, scopes: list[str] | None = None, *, owner: str | None = None
+    settings: Settings,
+    name: str,
+    scopes: list[str] | None = None,
+    *,
+    owner: str | None = None,
+    expires_at: int | None = None,
 ) -> tuple[Json, str]:
     """Makes a key; gives how it looks in lists, and its text, which nobody sees again.
 
+    Args:
+        expires_at: Unix milliseconds from when on it is of no use; None: until it is revoked.
+
     Raises:
-        WrongUse: an unknown scope or an unusable name.
+        WrongUse: an unknown scope, an unusable name, or an expiry that is no time to come.
         Refused: `quota`.
     """
     chosen = list(dict.fromkeys(scopes if scopes is not None else USUAL))
@@ -68,6 +82,8 @@ def add(
         faults.append(Fault("name", "invalid_name", "a name is one line of 1 to 80 characters"))
     if not chosen:
         faults.append(Fault("scopes", "required", f"name one of {', '.join(SCOPES)} at least"))
+    if expires_at is not None and not time.time() * 1000 < expires_at <= LAST_MS:
+        faults.append(Fault("expiresAt", "invalid_expiry", "a key expires at a time to come, before the year 10000"))
     if faults:
         raise WrongUse(str(faults[0]), faults=faults)
     owner_id, text, id_ = owner or settings.owner, _text(KEY), new_id()
@@ -77,13 +93,18 @@ def add(
         "name": name.strip(),
         "digest": _digests(settings, text)[0],
         "scopes": chosen,
+        "expires_at": expires_at,
     }
 
+    said: dict[str, Json] = {"name": name.strip(), "scopes": chosen} | (
+        {"expiresAt": expires_at} if expires_at is not None else {}
+    )
+
     def write(connection: Any) -> Row[Any]:
-        if sum(one.revoked_at is None for one in access.keys_of(connection, owner_id)) >= MAX_KEYS:
+        if access.in_force(connection, owner_id) >= MAX_KEYS:
             raise Refused(f"{MAX_KEYS} keys are in force already; revoke one first", code="quota")
         access.create_key(connection, row)
-        audit.record(connection, owner_id, settings.by, "key.made", id_, name=name.strip(), scopes=chosen)
+        audit.record(connection, owner_id, settings.by, "key.made", id_, **said)
         return next(one for one in access.keys_of(connection, owner_id) if one.id == id_)
 
     return view(get_database(settings).write(write)), text
@@ -120,11 +141,16 @@ def view(row: Row[Any]) -> dict[str, Json]:
         "createdAt": row.created_at,
         "lastUsedAt": row.last_used_at,
         "revokedAt": row.revoked_at,
+        "expiresAt": row.expires_at,
     }
 
 
 def identify(settings: Settings, text: str) -> Who | None:
-    """Whose key or session this is; None: nobody's."""
+    """Whose key or session this is; None: nobody's.
+
+    Raises:
+        Refused: `key_expired`: it was a key once. Who knows its text may know that.
+    """
     token = settings.api_token.get_secret_value() if settings.api_token else None
     if token is not None and hmac.compare_digest(token.encode(), text.encode("utf-8", "surrogatepass")):
         return Who(settings.owner, person=False, scopes=frozenset(SCOPES), name="OFFICINA_API_TOKEN")
@@ -134,13 +160,20 @@ def identify(settings: Settings, text: str) -> Who | None:
     with database.read() as connection:
         if text.startswith(SESSION):
             found = access.session_by_digest(connection, digests)
-            return found and Who(found.owner_id, person=True, scopes=frozenset(SCOPES), name=found.owner_id)
+            return found and Who(
+                found.owner_id, person=True, scopes=frozenset(SCOPES), name=found.owner_id, until=found.expires_at
+            )
         found = access.key_by_digest(connection, digests)
     if found is None:
         return None
+    if found.expired:
+        when = datetime.fromtimestamp(found.expires_at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        words = f"this key expired at {when} UTC; `officina keys add` makes another"
+        raise Refused(words, code="key_expired")
     if found.unnoted:
         database.write(lambda c: access.note_use(c, found.id))
-    return Who(found.owner_id, person=False, scopes=frozenset(found.scopes), name=f"key {found.name}")
+    name, scopes = f"key {found.name}", frozenset(found.scopes)
+    return Who(found.owner_id, person=False, scopes=scopes, name=name, until=found.expires_at)
 
 
 def make_code(settings: Settings, owner: str | None = None) -> str:

@@ -17,7 +17,7 @@ from orchestrator.keys import Who
 from orchestrator.ports.meter import CountingMeter
 from orchestrator.settings import Settings
 from orchestrator.store.database import Database, get_database
-from registry.errors import SkillError
+from registry.errors import Refused, SkillError
 
 COOKIE: Final = "officina_session"
 
@@ -56,16 +56,23 @@ def _asking(
     settings: Settings = request.app.state.settings
     # A key wins: a program that sends one means it, whatever cookies its client keeps.
     shown = bearer.credentials if bearer else session
-    who = keys.identify(settings, shown) if shown else None
+    try:
+        who = keys.identify(settings, shown) if shown else None
+    except Refused as expired:
+        raise _nobody(expired.code, expired.message) from None
     if who is None or who.person != (bearer is None):
         words = (
             "show a key (Authorization: Bearer ...) or a session" if not shown else "that key or session is of no use"
         )
-        refusal = Refusal(401, "unauthenticated", words)
-        refusal.headers = {"www-authenticate": "Bearer"}
-        raise refusal
+        raise _nobody("unauthenticated", words)
     _admit(request, settings, str(shown))
     return Asking(who, settings)
+
+
+def _nobody(code: str, words: str) -> Refusal:
+    refusal = Refusal(401, code, words)
+    refusal.headers = {"www-authenticate": "Bearer"}
+    return refusal
 
 
 def _admit(request: Request, settings: Settings, shown: str) -> None:

@@ -153,8 +153,9 @@ class KeyView(Out):
     name: str
     scopes: list[str]
     created_at: int
-    last_used_at: int | None
+    last_used_at: int | None = Field(description="When it was last shown, to the minute.")
     revoked_at: int | None
+    expires_at: int | None = Field(description="From when on it is refused as `key_expired`; null: never.")
 
 
 class KeyList(Out):

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
@@ -23,12 +24,22 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, feed: Feed, trace_id: str, after: int, api: Api, overhearing: Overhearing | None = None) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        trace_id: str,
+        after: int,
+        api: Api,
+        overhearing: Overhearing | None = None,
+        *,
+        until: int | None = None,
+    ) -> None:
         """
         Args:
             overhearing: what agents say while they say it comes between the lines, without a number.
+            until: Unix milliseconds from when on whoever asked may not listen any more; None: as long as they like.
         """
-        self._slow_s = api.slow_s
+        self._slow_s, self._until = api.slow_s, until
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         text = _text(feed, trace_id, after)
         super().__init__(text if overhearing is None else _with_pieces(text, overhearing, trace_id), headers=headers)
@@ -38,13 +49,22 @@ class EventStream(StreamingResponse):
         start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         await send(start)
         try:
-            async for piece in self.body_iterator:
-                async with asyncio.timeout(self._slow_s):
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            async with asyncio.timeout(self._seconds_left()) as granted:
+                await self._send_pieces(send)
         except TimeoutError:
-            log.info("a stream was left unread for %g s and is let go", self._slow_s)
-            return
+            if not granted.expired():
+                log.info("a stream was left unread for %g s and is let go", self._slow_s)
+                return
+            log.info("a stream outlived the key or session it was asked with")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_pieces(self, send: Send) -> None:
+        async for piece in self.body_iterator:
+            async with asyncio.timeout(self._slow_s):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    def _seconds_left(self) -> float | None:
+        return None if self._until is None else max(0.0, self._until / 1000 - time.time())
 
 
 async def _with_pieces(text: AsyncIterator[bytes], overhearing: Overhearing, trace_id: str) -> AsyncIterator[bytes]:

@@ -1,12 +1,19 @@
 """keys: who may use the HTTP API."""
 
-from typing import Annotated
+import re
+import time
+from datetime import datetime
+from typing import Annotated, Final
 
 import typer
 
 from orchestrator.commands.output import looking, note, say, say_json
+from registry.errors import Fault, WrongUse
 
 app = typer.Typer(help="Keys of the HTTP API.", no_args_is_help=True)
+
+_MINUTE_MS: Final = 60_000
+_UNITS: Final = {"m": _MINUTE_MS, "h": 60 * _MINUTE_MS, "d": 24 * 60 * _MINUTE_MS, "w": 7 * 24 * 60 * _MINUTE_MS}
 
 
 @app.command()
@@ -17,6 +24,10 @@ def add(
         typer.Option(help="What it may do; may be given several times. Else: read, write, answer, invoke."),
     ] = None,
     owner: Annotated[str | None, typer.Option(help="Whose it is; else OFFICINA_OWNER's.")] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Until when it is of use: 90d, 12h, 30m, 2w, or a date or time in ISO 8601."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole key as a JSON object.")] = False,
 ) -> None:
     """Make a key and print its text, which is shown this once."""
@@ -24,14 +35,16 @@ def add(
     from orchestrator.settings import get_settings
     from orchestrator.store.database import prepare
 
+    expires_at = _moment(expires) if expires is not None else None
     settings = get_settings()
     prepare(settings)
-    made, text = keys.add(settings, name, scope, owner=owner)
+    made, text = keys.add(settings, name, scope, owner=owner, expires_at=expires_at)
     if as_json:
         say_json(made | {"key": text})
         return
     say(text)
-    note(f"it may {'; '.join(keys.SCOPES[one] for one in made['scopes'])}. It is not shown again")
+    until = f", until {datetime.fromtimestamp(expires_at / 1000).astimezone():%Y-%m-%d %H:%M %Z}" if expires_at else ""
+    note(f"it may {'; '.join(keys.SCOPES[one] for one in made['scopes'])}{until}. It is not shown again")
 
 
 @app.command("list")
@@ -81,3 +94,18 @@ def code(owner: Annotated[str | None, typer.Option(help="Whose; else OFFICINA_OW
     settings = get_settings()
     prepare(settings)
     say(keys.make_code(settings, owner))
+
+
+def _moment(given: str) -> int:
+    """Unix milliseconds of a time from now on (`90d`), or of a date or time in ISO 8601; without an offset it is ours.
+
+    Raises:
+        WrongUse: it is neither.
+    """
+    if span := re.fullmatch(r"([0-9]{1,6})([mhdw])", given):
+        return round(time.time() * 1000) + int(span[1]) * _UNITS[span[2]]
+    try:
+        return round(datetime.fromisoformat(given).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        words = f"{given[:40]!r} is no time: give 90d, 12h, 30m, 2w, 2027-01-31 or 2027-01-31T18:00+01:00"
+        raise WrongUse(words, faults=[Fault("--expires", "invalid_expiry", words)]) from None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, delete, false, func, insert, or_, select, update
 
 from orchestrator.store.database import now_ms
 from orchestrator.store.kept import api_keys, sessions
@@ -23,12 +23,21 @@ def keys_of(connection: Connection, owner_id: str) -> list[Row[Any]]:
 
 
 def key_by_digest(connection: Connection, digests: Sequence[str]) -> Row[Any] | None:
-    """The key in force with one of these digests, and whether its use should be noted."""
+    """The key with one of these digests, unless it was revoked: whether it has expired, and whether its use should be
+    noted."""
     unnoted = or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < now_ms() - _NOTED_MS)
-    query = select(api_keys, unnoted.label("unnoted")).where(
+    expired = func.coalesce(api_keys.c.expires_at <= now_ms(), false())
+    query = select(api_keys, unnoted.label("unnoted"), expired.label("expired")).where(
         api_keys.c.digest.in_(digests), api_keys.c.revoked_at.is_(None)
     )
     return connection.execute(query).first()
+
+
+def in_force(connection: Connection, owner_id: str) -> int:
+    """The owner's keys that are neither revoked nor expired."""
+    lasting = or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > now_ms())
+    mine = (api_keys.c.owner_id == owner_id) & api_keys.c.revoked_at.is_(None) & lasting
+    return int(connection.execute(select(func.count()).where(mine)).scalar_one())
 
 
 def note_use(connection: Connection, key_id: str) -> None:

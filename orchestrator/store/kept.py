@@ -176,6 +176,8 @@ api_keys = Table(
     #: When it was last shown, to the minute.
     columns.time("last_used_at"),
     columns.time("revoked_at"),
+    #: From when on it is of no use; none: until it is revoked.
+    columns.time("expires_at"),
     UniqueConstraint("digest"),
     Index("ix_api_keys_owner_id", "owner_id"),
 )

@@ -3,6 +3,7 @@ a page may change."""
 
 import shlex
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -185,11 +186,22 @@ def print_connections(found: Sequence[View]) -> None:
 
 def print_keys(found: Sequence[View]) -> None:
     """A line a key; those that are of no use any more say so."""
-    table = _table("key", "id", "may", "used")
+    table = _table("key", "id", "may", "used", "until")
     for one in found:
-        used = "revoked" if one["revokedAt"] else _time(one["lastUsedAt"]) if one["lastUsedAt"] else "never"
-        table.add_row(Text(one_line(one["name"], 80), style="bold"), one["id"], ", ".join(one["scopes"]), used)
+        used = _time(one["lastUsedAt"]) if one["lastUsedAt"] else "never"
+        name = Text(one_line(one["name"], 80), style="bold")
+        table.add_row(name, one["id"], ", ".join(one["scopes"]), used, _until(one))
     console().print(table if found else "no keys yet; `officina keys add NAME` makes one")
+
+
+def _until(key: View) -> str:
+    """How long a key is of use."""
+    if key["revokedAt"]:
+        return "revoked"
+    if not key["expiresAt"]:
+        return "you revoke it"
+    gone = key["expiresAt"] <= time.time() * 1000
+    return f"{'expired ' if gone else ''}{_time(key['expiresAt'])}"
 
 
 def _brief(value: Json) -> str:

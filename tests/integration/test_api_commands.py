@@ -1,7 +1,9 @@
 """The command line on a studio elsewhere: the same words do the same, and print the same (OFFICINA_API_URL)."""
 
 import json
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -158,6 +160,17 @@ def test_a_key_never_approves_and_a_session_does(
     assert (settings.home / "sessions.json").stat().st_mode & 0o077 == 0
     again = officina("answer", signal, "No", **url)
     assert (again.returncode, "already_answered" in again.stderr) == (1, True)
+
+
+def test_a_key_is_given_an_end_on_the_command_line(officina: Run, settings: Settings) -> None:
+    made = officina("keys", "add", "ci", "--expires", "90d", "--json")
+    wrong = officina("keys", "add", "ci", "--expires", "soon")
+
+    expires = json.loads(made.stdout)["expiresAt"]
+    assert abs(expires - (time.time() + 90 * 86_400) * 1000) < 600_000
+    assert (wrong.returncode, "--expires: invalid_expiry" in wrong.stderr) == (2, True)
+    assert [one["expiresAt"] for one in keys.listed(settings, "local")] == [expires]
+    assert f"{datetime.fromtimestamp(expires / 1000).astimezone():%Y-%m-%d}" in officina("keys", "list").stdout
 
 
 def test_a_studio_that_is_away_is_said_to_be(officina: Run) -> None:

@@ -226,6 +226,25 @@ def test_whoever_follows_a_project_that_says_nothing_for_long_outlives_a_restart
     assert seen == list(range(have + 1, last + 1))
 
 
+def test_whoever_is_asked_to_wait_waits_and_goes_on(live_settings: Settings, tmp_path: Path) -> None:
+    project_id, server = (
+        a_project(live_settings, tmp_path),
+        ApiProcess(live_settings, tmp_path / "api.log", RATES__API="1/second"),
+    )
+    try:
+        server.start()
+        begun = time.monotonic()
+        with Client(server.url, key=key_of(live_settings)) as client:
+            assert client.project(project_id)["id"] == project_id
+            client.cancel(project_id)  # refused at the door, so that nothing is done twice
+            kinds = [event["kind"] for event in client.events(project_id, follow=True)]
+    finally:
+        server.close()
+
+    assert kinds.count("project.status") >= 1
+    assert time.monotonic() - begun > 1
+
+
 def test_an_api_that_is_asked_to_end_does_not_wait_for_its_streams(
     live_settings: Settings, api: ApiProcess, tmp_path: Path
 ) -> None:

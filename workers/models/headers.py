@@ -1,13 +1,11 @@
 """What the headers of an answer say about waiting: `Retry-After`, and the counters many providers send along."""
 
 import re
-import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Final
 
-#: The longest wait that is believed, in seconds.
-LONGEST_S: Final = 86_400.0
+from registry.waits import LONGEST_S, retry_after
+
 #: What providers count: `x-ratelimit-remaining-requests`, and the same for tokens.
 COUNTED: Final = ("requests", "tokens")
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
@@ -24,22 +22,6 @@ def wait_of(headers: Mapping[str, str], *, refused: bool) -> float | None:
     named = {name.lower(): value.strip() for name, value in headers.items()}
     asked = retry_after(named)
     return asked if asked is not None else _reset(named, refused=refused)
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the other side asks to wait, from `retry-after-ms` or `Retry-After` (seconds or a date)."""
-    named = {name.lower(): value.strip() for name, value in headers.items()}
-    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        try:
-            seconds = float(named[name]) / unit
-        except (KeyError, ValueError):
-            continue
-        return seconds if 0 <= seconds <= LONGEST_S else None
-    try:
-        until = parsedate_to_datetime(named["retry-after"]).timestamp()
-    except (KeyError, ValueError, TypeError, OverflowError):
-        return None
-    return min(max(0.0, until - time.time()), LONGEST_S)
 
 
 def _reset(named: Mapping[str, str], *, refused: bool) -> float | None:

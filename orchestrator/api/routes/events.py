@@ -59,7 +59,7 @@ async def events(
     if last_event_id is not None and await run_in_threadpool(_has_all, asking, trace_id, last_event_id):
         return Response(status_code=204)  # to a browser: do not come back
     overhearing = request.app.state.overhearing if live else None
-    return EventStream(feed, trace_id, after, asking.settings.api, overhearing)
+    return EventStream(feed, trace_id, after, asking.settings.api, overhearing, until=asking.who.until)
 
 
 def _find(asking: Asking, project_id: str) -> str:

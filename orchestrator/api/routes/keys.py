@@ -22,6 +22,9 @@ class KeyWish(Model):
 
     name: str = Field(min_length=1, max_length=80, examples=["ci"])
     scopes: list[str] = Field(default=list(USUAL), max_length=20, description="What it may do.")
+    expires_at: int | None = Field(
+        None, ge=0, le=keys.LAST_MS, description="Unix milliseconds from when on it is refused; null: until revoked."
+    )
 
 
 class Code(Model):
@@ -45,7 +48,7 @@ def list_keys(asking: Person) -> Reply:
 @router.post("/keys", response_model=NewKey, status_code=201, summary="Make a key", responses=problems(409))
 def add_key(asking: Person, body: KeyWish) -> Reply:
     """The answer holds the key's text, this once."""
-    made, text = keys.add(asking.settings, body.name, list(body.scopes))
+    made, text = keys.add(asking.settings, body.name, list(body.scopes), expires_at=body.expires_at)
     return Reply(made | {"key": text}, 201)
 
 

@@ -2,14 +2,20 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import update
 
 from orchestrator import keys
 from orchestrator.settings import Settings
+from orchestrator.store.database import get_database, now_ms
+from orchestrator.store.kept import api_keys
+from registry.errors import Refused
 from tests.studio import API, asked, bearer, key_of, session_of
 
 
@@ -47,6 +53,52 @@ def test_a_key_works_until_it_is_revoked_and_is_stored_nowhere(settings: Setting
     stored = (settings.home / "officina.db").read_bytes() + (settings.home / "officina.db-wal").read_bytes()
     assert text.encode() not in stored
     assert text[4:].encode() not in stored
+
+
+def test_a_key_with_an_end_works_until_then_and_is_told_so_afterwards(settings: Settings, anyone: TestClient) -> None:
+    made, text = keys.add(settings, "ci", expires_at=in_an_hour())
+
+    assert anyone.get(f"{API}/projects", headers=bearer(text)).status_code == 200
+    let_expire(settings, made["id"])
+    refused = anyone.get(f"{API}/projects", headers=bearer(text))
+    assert (refused.status_code, refused.json()["code"]) == (401, "key_expired")
+    assert refused.headers["www-authenticate"] == "Bearer"
+    assert keys.listed(settings, "local")[0]["expiresAt"] < time.time() * 1000
+
+
+def test_an_expired_key_in_a_cookie_leads_to_the_sign_in(settings: Settings, anyone: TestClient) -> None:
+    made, text = keys.add(settings, "ci", expires_at=in_an_hour())
+    for _ in range(2):  # in force, then expired: no session either way
+        shown = anyone.get("/login", headers={"cookie": f"officina_session={text}"}, follow_redirects=False)
+        assert shown.status_code == 200
+        let_expire(settings, made["id"])
+
+
+def test_an_expired_key_takes_no_place(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "MAX_KEYS", 1)
+    made, _ = keys.add(settings, "first", expires_at=in_an_hour())
+    with pytest.raises(Refused, match="revoke one first"):
+        keys.add(settings, "second")
+    let_expire(settings, made["id"])
+    keys.add(settings, "second")
+
+
+@pytest.mark.parametrize("expires", [0, 1_000, 253_402_300_800_000, -1, "tomorrow", 1.5])
+def test_a_key_expires_at_a_time_to_come(settings: Settings, anyone: TestClient, expires: Any) -> None:
+    body = {"name": "ci", "expiresAt": expires}
+    assert anyone.post(f"{API}/keys", json=body, headers=session_of(settings)).status_code == 400
+    body["expiresAt"] = in_an_hour()
+    made = anyone.post(f"{API}/keys", json=body, headers=session_of(settings)).json()
+    assert made["expiresAt"] == body["expiresAt"]
+
+
+def in_an_hour() -> int:
+    return round(time.time() * 1000) + 3_600_000
+
+
+def let_expire(settings: Settings, key_id: str) -> None:
+    past = update(api_keys).where(api_keys.c.id == key_id).values(expires_at=now_ms() - 1)
+    get_database(settings).write(lambda c: c.execute(past))
 
 
 def test_a_session_is_no_key_and_a_key_no_session(settings: Settings, anyone: TestClient) -> None:
@@ -250,11 +302,19 @@ def test_a_fault_on_our_side_tells_nothing_but_where_to_look(
 
 
 def test_a_database_that_is_not_at_this_release_is_said_so(settings: Settings) -> None:
-    from orchestrator.store.database import get_database
-    from orchestrator.store.kept import api_keys
-
     with asked(settings, bearer(key_of(settings))) as client:
         get_database(settings).write(lambda c: api_keys.drop(c))
         failed = client.get(f"{API}/projects")
 
     assert (failed.status_code, failed.json()["code"]) == (503, "schema_outdated")
+
+
+def test_a_stream_ends_when_the_key_it_was_asked_with_does(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    with asked(settings, bearer(key_of(settings))) as client:
+        project = client.post(f"{API}/projects", json={"title": "t", "brief": "b", "rehearse": True}).json()["id"]
+        _, text = keys.add(settings, "soon", ["read"], expires_at=in_an_hour())
+        # The rows say that it is in force; the stream believes that an hour has passed.
+        monkeypatch.setattr("orchestrator.api.sse.time", SimpleNamespace(time=lambda: time.time() + 3_600))
+        streamed = client.get(f"{API}/projects/{project}/events", headers=bearer(text))  # returns at its end only
+
+    assert (streamed.status_code, streamed.headers["content-type"][:17]) == (200, "text/event-stream")

@@ -5,8 +5,8 @@ from email.utils import formatdate
 
 import pytest
 
+from registry.waits import retry_after
 from workers.models.faults import joined, masked, words
-from workers.models.headers import retry_after
 from workers.models.model import ModelFault
 
 
