@@ -16,8 +16,6 @@ from registry.projects import reading
 from registry.skills.paths import normalise
 from registry.skills.registry import SkillRegistry
 
-#: Where a script lies that the document holds inline.
-_SCRIPT: Final = "script-of-the-submission.json"
 MAX_FILES: Final = 2_000
 
 
@@ -51,13 +49,13 @@ def submit(
     with tempfile.TemporaryDirectory(prefix="officina-submit-") as name:
         folder = Path(name).resolve()
         _lay(folder, files)
-        if isinstance(document.get("script"), dict):
-            from registry.jsontext import compact
-
-            (folder / _SCRIPT).write_text(compact(document["script"]), encoding="utf-8")
-            document = document | {"script": _SCRIPT}
+        # A script that comes as it is becomes no file: it could lie where one of the others does, or among the inputs.
+        script = document["script"] if isinstance(document.get("script"), dict) else None
+        named_only = {field: one for field, one in document.items() if field != "script" or script is None}
         found, named = producer.checked(
-            lambda known, limits: reading.project_of(document, folder, known, limits), settings, skills
+            lambda known, limits: reading.project_of(named_only, folder, known, limits, script=script),
+            settings,
+            skills,
         )
         return producer.store(
             settings, skills, found, named, key=key, mode=mode, rehearse=rehearse, plan_only=plan_only

@@ -78,8 +78,13 @@ def read_project(path: Path, known: Registries, limits: Limits | None = None) ->
     return project_of(parse(read_text(path), name=path.name), path.resolve().parent, known, limits)
 
 
-def project_of(document: Json, folder: Path, known: Registries, limits: Limits | None = None) -> Project:
+def project_of(
+    document: Json, folder: Path, known: Registries, limits: Limits | None = None, *, script: Json = None
+) -> Project:
     """The project of a document as read; what it names lies in `folder`.
+
+    Args:
+        script: the stand-in's script itself, for a document that names none.
 
     Raises:
         WrongUse: with every fault.
@@ -92,12 +97,14 @@ def project_of(document: Json, folder: Path, known: Registries, limits: Limits |
     tasks = document.get("tasks")
     agents, agent_faults = read_agents(document.get("agents"), folder, known)
     inputs, input_faults = plan_inputs(folder, _inputs(document), limits.inputs)
-    script, script_faults = _script(document.get("script"), folder, tasks)
+    read, script_faults = _script(document.get("script"), folder, tasks)
+    if script is not None:
+        read, script_faults = check_script(script, tasks=_keys(tasks), at="script")
     faults += check_plan(tasks, known, agents=cards(document.get("agents")), limits=limits.plan)
     faults += [*_brief(document), *agent_faults, *input_faults, *script_faults]
     if file is None or faults:
         raise _refused(ordered(faults))
-    return Project(file, agents, inputs, script)
+    return Project(file, agents, inputs, read)
 
 
 def of_brief(text: str) -> ProjectFile:

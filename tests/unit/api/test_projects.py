@@ -92,6 +92,17 @@ def test_a_file_that_cannot_come_along_is_refused(studio: TestClient, file: dict
     assert [detail["code"] for detail in refused.json()["details"]] == [code]
 
 
+def test_a_script_that_comes_inline_lies_among_no_files(studio: TestClient, settings: Settings) -> None:
+    mine = {"script-of-the-submission.json": "mine", "script.json": "also mine", "script": "and this"}
+    files = [{"path": path, "text": text} for path, text in mine.items()]
+    script = {"tasks": {"sort": [{"say": "done"}]}}
+    made = studio.post(f"{API}/projects", json=project(script=script, files=files, inputs=["."], rehearse=False))
+
+    assert made.status_code == 201, made.text
+    folder = settings.workspaces / made.json()["id"] / "inputs"
+    assert {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*")} == mine
+
+
 def test_a_script_may_come_inline(studio: TestClient) -> None:
     made = studio.post(f"{API}/projects", json=project(script={"tasks": {"sort": [{"say": "done"}]}}, rehearse=False))
     wrong = studio.post(f"{API}/projects", json=project(script={"tasks": {"nobody": []}}))
