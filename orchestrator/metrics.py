@@ -6,7 +6,7 @@ of projects, agents or owners are in none of it.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -17,12 +17,14 @@ from sqlalchemy import Connection, Row, Select, func, select
 from orchestrator import tallies
 from orchestrator.settings import Settings
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED, RUN_OPEN, RUN_PARKED
+from orchestrator.store import tables, workers
 from orchestrator.store.database import Database, get_database, now_ms
-from orchestrator.store.tables import projects, runs, signals, workers
-from orchestrator.store.workers import SILENT_MS
-from registry.queues import DEFAULT
+from orchestrator.store.tables import projects, runs, signals
+from registry.queues import DEFAULT, names
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+#: What runs count as whose queue no rule names and no worker serves: a label has no more values than there are queues.
+OTHER: Final = "other"
 #: Name, column, words and unit of each sum over all runs.
 _SUMS: Final = (
     ("officina_steps", "steps", "Steps of runs.", 1),
@@ -36,19 +38,23 @@ _SUMS: Final = (
 def exposition(settings: Settings) -> bytes:
     """The metrics as text."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Rows(get_database(settings)))
+    registry.register(_Rows(get_database(settings), names(settings.queues)))
     return generate_latest(registry)
 
 
 class _Rows(Collector):
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, queues: Sequence[str]) -> None:
         self._database = database
+        self._queues = queues
 
     def collect(self) -> Iterator[Metric]:
         yield from _totals(tallies.of(self._database))
         with self._database.read() as connection:
             now = int(connection.execute(select(now_ms())).scalar_one())
-            yield from _open_runs(connection, now)
+            rows = connection.execute(open_runs()).all()
+            yield from _states(rows)
+            yield from _model_errors(rows)
+            yield from _queues(rows, workers.slots(connection), self._queues, now)
             yield from _projects(connection)
             yield from _signals(connection, now)
             yield from _workers(connection, now)
@@ -74,13 +80,6 @@ def open_runs() -> Select[Any]:
     )
 
 
-def _open_runs(connection: Connection, now: int) -> Iterator[Metric]:
-    rows = connection.execute(open_runs()).all()
-    yield from _states(rows)
-    yield from _queue([row for row in rows if row.status == "queued"], now)
-    yield from _model_errors(rows)
-
-
 def _states(rows: Sequence[Row[Any]]) -> Iterator[Metric]:
     states: Counter[str] = Counter()
     waits: Counter[str] = Counter()
@@ -98,22 +97,34 @@ def _states(rows: Sequence[Row[Any]]) -> Iterator[Metric]:
     yield open_
 
 
-def _queue(rows: Sequence[Row[Any]], now: int) -> Iterator[Metric]:
-    words = "Runs whose wake-up is sent and that no worker has claimed, by queue."
-    depth = GaugeMetricFamily("officina_queue_depth", words, labels=["queue"])
-    words = "Age of the oldest run that waits for a free slot, by queue."
-    age = GaugeMetricFamily("officina_queue_oldest_seconds", words, labels=["queue"])
-    sent: Counter[str] = Counter({DEFAULT: 0})
-    oldest: dict[str, int] = {}
+def _queues(
+    rows: Sequence[Row[Any]], served: Mapping[str, tuple[int, int]], ruled: Sequence[str], now: int
+) -> Iterator[Metric]:
+    """Of every queue that a rule names or a worker serves: what waits, what works, and who is there for it."""
+    known = sorted({*ruled, *served})
+    waits, works, oldest = Counter[str](), Counter[str](), dict[str, int]()
     for row in rows:
         name = row.queue or DEFAULT
-        sent[name] += row.sent
-        oldest[name] = min(oldest.get(name, now), row.oldest or now)
-    for name, many in sorted(sent.items()):
-        depth.add_metric([name], many)
-        age.add_metric([name], max(0, now - oldest.get(name, now)) / 1000)
-    yield depth
-    yield age
+        name = name if name in known else OTHER
+        if row.status == "queued":
+            waits[name] += row.sent
+            oldest[name] = min(oldest.get(name, now), row.oldest or now)
+        elif row.status == "running":
+            works[name] += row.many
+    strays = [OTHER] if waits[OTHER] or works[OTHER] else []
+    ages = {name: max(0, now - oldest.get(name, now)) / 1000 for name in [*known, *strays]}
+    slots, processes = ({name: served.get(name, (0, 0))[place] for name in known} for place in (1, 0))
+    for metric, words, values in (
+        ("depth", "Runs whose wake-up is sent and that no worker has claimed, by queue.", waits),
+        ("oldest_seconds", "Age of the oldest run that waits for a free slot, by queue.", ages),
+        ("active", "Runs that workers carry, by queue.", works),
+        ("slots", "Slots of living workers that serve a queue; those of a worker count for each it serves.", slots),
+        ("workers", "Worker processes that serve a queue.", processes),
+    ):
+        gauge = GaugeMetricFamily(f"officina_queue_{metric}", words, labels=["queue"])
+        for name in [*known, *strays]:
+            gauge.add_metric([name], float(values.get(name, 0)))
+        yield gauge
 
 
 def _totals(tally: tallies.Tally) -> Iterator[Metric]:
@@ -170,9 +181,9 @@ def _signals(connection: Connection, now: int) -> Iterator[Metric]:
 
 
 def _workers(connection: Connection, now: int) -> Iterator[Metric]:
-    w = workers.c
+    w = tables.workers.c
     sums: tuple[Any, ...] = (func.count(), func.sum(w.slots), func.sum(w.active))
-    row = connection.execute(select(*sums).where(w.stopped_at.is_(None), w.seen_at > now - SILENT_MS)).one()
+    row = connection.execute(select(*sums).where(w.stopped_at.is_(None), w.seen_at > now - workers.SILENT_MS)).one()
     named = (
         ("officina_workers", "Worker processes seen within a minute."),
         ("officina_slots", "Runs they can carry at once."),

@@ -30,7 +30,7 @@ from orchestrator.sections import (
 )
 from registry import masking
 from registry.graph.limits import GraphLimits
-from registry.queues import QueueRule
+from registry.queues import QueueRule, agreed
 
 Tier = Literal["fast", "standard", "deep"]
 
@@ -215,6 +215,9 @@ class Settings(BaseSettings):
     """Folder of the embedded stack: database, sockets, logs, workspaces."""
     database_url: str = ""
     """SQLAlchemy URL; empty: an SQLite file in `home`. Postgres: `postgresql+psycopg://user:secret@host/name`."""
+    database_silent_s: float = Field(15, ge=0)
+    """Seconds after which a connection to Postgres counts as lost whose other side the network does not reach: its
+    cable was pulled, its host is gone; 0: when the system says so, which takes minutes."""
     broker_url: str = ""
     """Redis (`redis://`, `rediss://`, `redis+socket://`) or RabbitMQ (`amqp://`); empty: the embedded stack's Redis."""
     redis_url: str = ""
@@ -378,6 +381,11 @@ class Settings(BaseSettings):
         if url.startswith("redis+socket://"):
             return "unix://" + url.removeprefix("redis+socket://")
         return url if url.startswith(("redis://", "rediss://", "unix://")) else None
+
+    @property
+    def routing(self) -> str:
+        """Digest of the rules of queues and of priority, which every process of an installation has to share."""
+        return agreed(self.queues, strict_priority=self.strict_priority)
 
     @property
     def workspaces(self) -> Path:

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from registry.base import Json
+from registry.jsontext import digest
 
 #: The queue of runs that no rule names.
 DEFAULT: Final = "default"
@@ -44,6 +45,11 @@ def choose(rules: Sequence[QueueRule], definition: Mapping[str, Json]) -> str:
 def names(rules: Iterable[QueueRule]) -> list[str]:
     """Every queue there is: the default, and those of the rules in their order."""
     return list(dict.fromkeys([DEFAULT, *(rule.queue for rule in rules)]))
+
+
+def agreed(rules: Sequence[QueueRule], *, strict_priority: bool) -> str:
+    """Digest of what has to be the same in every process of an installation, or their messages go different ways."""
+    return digest({"rules": [rule.model_dump(mode="json") for rule in rules], "strictPriority": strict_priority})[:16]
 
 
 def _uses(definition: Mapping[str, Json]) -> set[str]:

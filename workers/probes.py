@@ -99,7 +99,8 @@ def broker(settings: Settings) -> list[Finding]:
 
 
 def queues(settings: Settings) -> list[Finding]:
-    """Whether every queue that a rule names, or that runs wait in, has a living worker."""
+    """Whether every queue that a rule names, or runs wait in, has a living worker, and all go by the same rules."""
+    from orchestrator.agreement import REMEDY, disagreement
     from orchestrator.store import schema, unserved, workers
     from orchestrator.store.database import get_database, is_new
     from registry.queues import names
@@ -115,6 +116,8 @@ def queues(settings: Settings) -> list[Finding]:
     bare = [name for name in known if name not in served]
     words = ", ".join(f"{name}: {served[name]} worker{'' if served[name] == 1 else 's'}" for name in sorted(served))
     found = [Finding("queues", "broken" if bare else "ok", words)]
+    if (differ := disagreement(settings)) is not None:
+        found.append(Finding("  rules", "broken", differ, REMEDY))
     for name in bare:
         words = f"no worker serves it; {waiting.get(name, 0)} runs wait there"
         found.append(Finding(f"  {name}", "broken", words, f"`officina worker --queues {name}` serves it"))

@@ -107,6 +107,7 @@ class Runtime:
         self._idle = threading.Condition(self._lock)
         about = {"id": self.worker_id, "host": socket.gethostname(), "pid": os.getpid(), "slots": slots}
         about["queues"] = sorted(queues) if queues is not None else None
+        about["routing"] = settings.routing
         self.database.write(lambda c: workers.register(c, about))
         crashpoints.reached("registered")
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()

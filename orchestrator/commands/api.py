@@ -18,6 +18,7 @@ def api(
 ) -> None:
     """Serve the HTTP API until Ctrl-C; keys for it are made with `officina keys add`."""
     from orchestrator import volume
+    from orchestrator.agreement import REMEDY, disagreement
     from orchestrator.api.server import bind, log_to_stderr, serve
     from orchestrator.settings import get_settings
     from orchestrator.store.database import prepare
@@ -28,6 +29,8 @@ def api(
     settings = settings.model_copy(update={"api": settings.api.model_copy(update=changes)})
     prepare(settings)
     volume.take(settings)
+    if (words := disagreement(settings)) is not None:
+        note(f"{words}; {REMEDY}")
     where = f"{settings.api.host}:{settings.api.port}"
     try:
         listening = bind(settings.api.host, settings.api.port)

@@ -81,15 +81,18 @@ class Database:
     #: Whether it is gone with its process; its schema is then made with it.
     in_memory = False
 
-    def __init__(self, url: str, *, idle_s: float = 30) -> None:
+    def __init__(self, url: str, *, idle_s: float = 30, silent_s: float = 15) -> None:
         """
         Args:
             url: as SQLAlchemy reads it.
+            silent_s: seconds after which a connection to PostgreSQL is given up whose other side does not answer on the
+                network; 0: when the system says so.
             idle_s: seconds after which PostgreSQL ends a transaction: its process is frozen or cut off, and others wait
                 for the rows it has locked. Before PostgreSQL 17 only one in which nothing happens ends.
         """
         self.url = make_url(url)
         self._idle_ms = max(1_000, round(idle_s * 1000))
+        self._silent_s = silent_s
         self.sqlite = self.url.get_backend_name() == "sqlite"
         #: What closes values that hold a secret; None: they are written as they are.
         self.seal: columns.Seal | None = None
@@ -167,10 +170,23 @@ class Database:
         if self.sqlite:
             Path(self.url.database or "").parent.mkdir(parents=True, exist_ok=True)
             return sqlite_engine(self.url, pool_size=SQLITE_POOL_SIZE, max_overflow=0, pool_use_lifo=True)
-        return _postgres_engine(self.url, self._idle_ms)
+        return _postgres_engine(self.url, self._idle_ms, self._silent_s)
 
 
-def _postgres_engine(url: Any, idle_ms: int) -> Engine:
+def liveness(silent_s: float) -> dict[str, int]:
+    """libpq's options by which a connection ends that the network has cut, in so many seconds; 0: none of them.
+
+    Two clocks are needed. What was sent and is not acknowledged is `tcp_user_timeout`; it says nothing of a connection
+    that only waits for rows. That is asked by probes, first after half of the time and then three times in the other.
+    """
+    if not silent_s:
+        return {}
+    idle, between = max(1, round(silent_s / 2)), max(1, round(silent_s / 6))
+    probes = {"keepalives": 1, "keepalives_idle": idle, "keepalives_interval": between, "keepalives_count": 3}
+    return probes | {"tcp_user_timeout": max(1_000, round(silent_s * 1000))}
+
+
+def _postgres_engine(url: URL, idle_ms: int, silent_s: float) -> Engine:
     from psycopg.pq import TransactionStatus
 
     engine = create_engine(
@@ -180,6 +196,8 @@ def _postgres_engine(url: Any, idle_ms: int) -> Engine:
         pool_use_lifo=True,  # few connections in steady use rather than many now and then
         connect_args={
             "connect_timeout": 10,
+            # What the address says for itself wins.
+            **{name: value for name, value in liveness(silent_s).items() if name not in url.query},
             "options": f"-c statement_timeout=30000 -c idle_in_transaction_session_timeout={idle_ms}",
         },
     )
@@ -284,7 +302,7 @@ def get_database(settings: Settings) -> Database:
     found = _databases.get(settings.database)
     if found is None:
         # A process that stands still in the middle of a transaction keeps others out no longer than its leases hold.
-        made = _open(settings.database, settings.limits.lease_s)
+        made = _open(settings.database, settings.limits.lease_s, settings.database_silent_s)
         made.routes = Routes(settings.queues)
         found = _databases.setdefault(settings.database, made)
         if found.seal is None and not found.in_memory and shares_key(settings):
@@ -319,12 +337,12 @@ class _HomeSeal:
         return self._vault.open_text(text)
 
 
-def _open(url: str, idle_s: float) -> Database:
+def _open(url: str, idle_s: float, silent_s: float) -> Database:
     if make_url(url).get_backend_name() == "sqlite" and make_url(url).database in (None, "", ":memory:"):
         from orchestrator.store.memory import MemoryDatabase
 
         return MemoryDatabase(url)
-    return Database(url, idle_s=idle_s)
+    return Database(url, idle_s=idle_s, silent_s=silent_s)
 
 
 def upgrade(settings: Settings) -> None:

@@ -442,6 +442,8 @@ workers = Table(
     columns.count("active"),
     #: Names of the queues it serves; None: the default one.
     Column("queues", columns.JsonText),
+    #: Digest of the rules by which it sends runs to queues: all workers have the same, or something is set wrong.
+    Column("routing", Text),
     columns.time("started_at", nullable=False),
     columns.time("seen_at", nullable=False),
     columns.time("stopped_at"),

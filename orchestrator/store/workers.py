@@ -43,6 +43,14 @@ def seen(connection: Connection, host: str) -> dict[int, int]:
     return {row.pid: row.seen_at for row in connection.execute(living.order_by(workers.c.started_at))}
 
 
+def others(connection: Connection, routing: str) -> tuple[list[tuple[str, int]], int]:
+    """Living workers that send runs to queues by other rules than these, by host and pid; and how many live at all."""
+    lives = (workers.c.stopped_at.is_(None), workers.c.seen_at > now_ms() - SILENT_MS)
+    query = select(workers.c.host, workers.c.pid, workers.c.routing).where(*lives)
+    found = connection.execute(query.order_by(workers.c.host, workers.c.pid)).all()
+    return [(row.host, row.pid) for row in found if row.routing != routing], len(found)
+
+
 def served(connection: Connection, *, lately: bool = False) -> frozenset[str]:
     """Queues that living workers serve; `lately`: also those of workers that have just left, as in a rolling update."""
     return frozenset(serving(connection, lately=lately))
@@ -55,6 +63,17 @@ def serving(connection: Connection, *, lately: bool = False) -> Counter[str]:
         lives &= workers.c.stopped_at.is_(None)
     rows = connection.execute(select(workers.c.queues).where(lives)).scalars()
     return Counter(name for queues in rows for name in queues or [DEFAULT])
+
+
+def slots(connection: Connection) -> dict[str, tuple[int, int]]:
+    """Living worker processes that serve each queue, and the slots they have; one that serves two counts for both."""
+    lives = (workers.c.stopped_at.is_(None), workers.c.seen_at > now_ms() - SILENT_MS)
+    found: dict[str, tuple[int, int]] = {}
+    for row in connection.execute(select(workers.c.queues, workers.c.slots).where(*lives)):
+        for name in row.queues or [DEFAULT]:
+            processes, of_them = found.get(name, (0, 0))
+            found[name] = processes + 1, of_them + row.slots
+    return found
 
 
 def idle_slots(connection: Connection) -> int:

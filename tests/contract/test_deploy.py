@@ -19,6 +19,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from orchestrator.settings import Settings
+from registry import queues
 from tests.certificates import issue
 
 ROOT = Path(__file__).parents[2]
@@ -257,7 +258,8 @@ def test_secrets_are_referred_to_and_never_written_down() -> None:
     for pod in pods().values():
         for one in containers(pod):
             for variable in one.get("env", ()):
-                assert "secretKeyRef" in variable["valueFrom"], variable["name"]
+                public = variable["name"] == "OFFICINA_WORKER_SLOTS"
+                assert public or "secretKeyRef" in variable["valueFrom"], variable["name"]
     public = of_kind("ConfigMap")["officina"]["data"]
     assert [name for name in public if re.search("KEY|URL|TOKEN|PASSWORD|AUTH", name)] == []
 
@@ -270,6 +272,7 @@ def test_every_secret_that_is_referred_to_is_in_the_command_that_makes_them() ->
         for pod in pods().values()
         for one in containers(pod)
         for variable in one.get("env", ())
+        if "valueFrom" in variable
     }
     used |= {one["key"] for one in of_kind("TriggerAuthentication")["officina"]["spec"]["secretTargetRef"]}
 
@@ -311,10 +314,13 @@ def test_a_worker_is_given_longer_to_leave_than_its_longest_step_takes() -> None
     defaults = Settings.model_fields
     longest = max(defaults["model_timeout_s"].default, Settings(_env_file=None).limits.tool_timeout_ms / 1000)  # type: ignore[call-arg]
     grace = {
-        "kubernetes": (
-            float(of_kind("ConfigMap")["officina"]["data"]["OFFICINA_GRACE_S"]),
-            float(pods()["worker"]["spec"]["terminationGracePeriodSeconds"]),
-        ),
+        **{
+            f"kubernetes, {queue}": (
+                float(of_kind("ConfigMap")["officina"]["data"]["OFFICINA_GRACE_S"]),
+                float(one["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]),
+            )
+            for queue, one in worker_deployments().items()
+        },
         "compose": (
             float(compose()["services"]["worker"]["environment"]["OFFICINA_GRACE_S"]),
             float(compose()["services"]["worker"]["stop_grace_period"].removesuffix("s")),
@@ -331,15 +337,42 @@ def test_a_worker_is_given_longer_to_leave_than_its_longest_step_takes() -> None
         assert ours + 15 <= theirs, where
 
 
-def test_keda_scales_what_is_there_and_asks_with_a_secret_that_is_there() -> None:
-    scaled = of_kind("ScaledObject")["worker"]
-    slots = int(of_kind("ConfigMap")["officina"]["data"]["OFFICINA_WORKER_SLOTS"])
-    trigger = scaled["spec"]["triggers"][0]
+def worker_deployments() -> dict[str, Document]:
+    """The deployments of workers, each by the queue it serves."""
+    found = {}
+    for one in of_kind("Deployment").values():
+        words = one["spec"]["template"]["spec"]["containers"][0]["args"]
+        if words[0] == "worker":
+            assert words[1] == "--queues"
+            found[words[2]] = one
+    return found
 
-    assert scaled["spec"]["scaleTargetRef"]["name"] in of_kind("Deployment")
-    assert "replicas" not in of_kind("Deployment")["worker"]["spec"]
-    assert trigger["authenticationRef"]["name"] in of_kind("TriggerAuthentication")
-    assert slots / 2 <= int(trigger["metadata"]["targetQueryValue"]) <= slots
+
+def test_every_queue_has_workers_which_keda_scales_by_its_own_work() -> None:
+    public = of_kind("ConfigMap")["officina"]["data"]
+    rules = Settings(queues=json.loads(public["OFFICINA_QUEUES"]), _env_file=None).queues  # type: ignore[call-arg]
+    scaled = {one["spec"]["scaleTargetRef"]["name"]: one["spec"] for one in of_kind("ScaledObject").values()}
+
+    assert sorted(worker_deployments()) == sorted(queues.names(rules))
+    for queue, deployment in worker_deployments().items():
+        name, spec = deployment["metadata"]["name"], deployment["spec"]
+        own = {one["name"]: one.get("value") for one in spec["template"]["spec"]["containers"][0]["env"]}
+        slots = int(own.get("OFFICINA_WORKER_SLOTS") or public["OFFICINA_WORKER_SLOTS"])
+        trigger = scaled[name]["triggers"][0]
+        assert "replicas" not in spec, name
+        assert trigger["authenticationRef"]["name"] in of_kind("TriggerAuthentication"), name
+        assert slots / 2 <= int(trigger["metadata"]["targetQueryValue"]) <= slots, name
+        mine = "queue IS NULL" if queue == queues.DEFAULT else f"queue = '{queue}'"
+        assert mine in trigger["metadata"]["query"], name
+        assert scaled[name]["minReplicaCount"] >= 1, "a queue that nobody serves is a fault"
+        assert name in of_kind("PodDisruptionBudget"), name
+    assert len(scaled) == len(worker_deployments())
+
+
+def test_workers_of_every_queue_may_go_out_to_the_web() -> None:
+    (rule,) = of_kind("NetworkPolicy")["web-out"]["spec"]["podSelector"]["matchExpressions"]
+
+    assert {one["metadata"]["name"] for one in worker_deployments().values()} <= set(rule["values"])
 
 
 # systemd
@@ -511,7 +544,7 @@ def test_commands_of_containers_exist() -> None:
         *(one["args"] for pod in pods().values() for one in containers(pod) if "command" not in one),
     ]
 
-    assert len(given) == 8
+    assert len(given) == 10
     assert [(words, fault) for words in given if (fault := fault_of([str(word) for word in words], root))] == []
 
 

@@ -85,11 +85,15 @@ class Rabbit:
         (self._folder / "plugins").write_text("[].")
         log = self._folder / "epmd.log"
         self._names = Process([epmd, "-port", str(names), "-address", "127.0.0.1"], log=log, env=self._environment)
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def start(self) -> None:
         self._process = Process(self._command, log=self._folder / "rabbit.log", env=self._environment)
-        eventually(self._answers, 60, 0.2)
+        eventually(self._answers, 150, 0.2)
 
     def kill(self) -> None:
         """Ends it without a word of warning; queues and messages that are durable stay on disk."""

@@ -12,9 +12,8 @@ from celery import Celery
 from orchestrator import queue
 from orchestrator.settings import Settings
 from orchestrator.signals import answer
-from tests import services
 from tests.faults.company import Company
-from tests.faults.servers import FragileRedis, Rabbit
+from tests.faults.servers import FragileRedis
 from tests.faults.skills import deed
 from tests.faults.table import Story
 from tests.integration.test_fanout import spawner, speaker
@@ -205,46 +204,4 @@ def test_messages_without_sense_are_no_reason_to_stop(company: Company, story: S
         company.waits_for(lambda: after.status == "completed")
     assert worker.process.running
     assert len(done.trace) == before
-    company.keeps_its_promises()
-
-
-@pytest.fixture(scope="session")
-def rabbit() -> Iterator[Rabbit]:
-    try:
-        made = Rabbit()
-    except services.ServiceMissing as missing:  # optional, in CI too
-        pytest.skip(str(missing))
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def on_rabbit(
-    rabbit: Rabbit, redis_url: str, redis, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Company]:
-    """A company that talks over RabbitMQ, with Redis for chords and the desk."""
-    settings = Settings(
-        home=tmp_path / "home", database_url=database_url, broker_url=rabbit.url, redis_url=redis_url, _env_file=None
-    )  # type: ignore[call-arg]
-    made = Company(settings, tmp_path, monkeypatch)
-    yield made
-    made.dismiss()
-
-
-@pytest.mark.timeout(240)  # a RabbitMQ takes its time to start
-def test_a_killed_rabbitmq_loses_nothing(on_rabbit: Company, rabbit: Rabbit, story: Story) -> None:
-    story.tells("36b", "kill -9 of RabbitMQ in the middle of everything", "all goes on, workers reconnect")
-    company = on_rabbit
-    worker = company.hire(WORKER_SLOTS="3").ready()
-    project = everything(company)
-    company.waits_for(lambda: stands_everywhere(project), 30)
-
-    rabbit.kill()
-    rabbit.start()
-
-    answer(company.settings, project.open_signal().id, option="Do it", by="the test")
-    with story.recovery():
-        company.waits_for(lambda: project.status == "completed", 25)
-    assert worker.process.running
-    assert {r["outcome"] for r in project.kinds("tool.result")} == {"ok"}
     company.keeps_its_promises()

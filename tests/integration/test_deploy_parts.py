@@ -70,20 +70,27 @@ def test_the_user_of_officina_cannot_administer_redis(guarded_redis: str) -> Non
         Redis.from_url(guarded_redis.replace(f"officina:{PASSWORD}@", "")).set("a", "b")
 
 
-def test_keda_counts_what_runs_and_what_waits_for_a_slot(live_settings: Settings, tmp_path: Path) -> None:
+def keda_queries() -> dict[str, str]:
+    """What KEDA asks the database, by the deployment it scales."""
     documents = yaml.safe_load_all((DEPLOY / "kubernetes" / "scaling.yaml").read_text(encoding="utf-8"))
-    query = next(one for one in documents if one["kind"] == "ScaledObject")["spec"]["triggers"][0]["metadata"]["query"]
+    specs = [one["spec"] for one in documents if one["kind"] == "ScaledObject"]
+    return {one["scaleTargetRef"]["name"]: one["triggers"][0]["metadata"]["query"] for one in specs}
 
-    def counted() -> int:
+
+def test_keda_counts_what_runs_and_what_waits_for_a_slot(live_settings: Settings, tmp_path: Path) -> None:
+    def counted(name: str = "worker") -> int:
         with get_database(live_settings).read() as connection:
-            return int(connection.execute(text(query)).scalar_one())
+            return int(connection.execute(text(keda_queries()[name])).scalar_one())
 
     database = get_database(live_settings)
     made = start(tmp_path, live_settings, PLAN, SAYS)
     assert counted() == 0, "nobody has woken it yet"
 
     database.write(lambda c: wakes.advance(c, made.project_id))
-    assert counted() == 2
+    assert (counted(), counted("worker-code")) == (2, 0)
+    database.write(lambda c: c.execute(text("UPDATE runs SET queue = 'code' WHERE due_at IS NOT NULL AND wakes > 0")))
+    assert (counted(), counted("worker-code")) == (0, 2)
+    database.write(lambda c: c.execute(text("UPDATE runs SET queue = NULL")))
 
     worker = WorkerProcess(live_settings, tmp_path / "worker.log", {}).ready()
     try:

@@ -10,7 +10,7 @@ from orchestrator.records import Wake
 from orchestrator.settings import Settings
 from registry.agents import AgentDefinition
 from registry.plans import PlannedTask
-from registry.queues import QueueRule, choose, names
+from registry.queues import QueueRule, agreed, choose, names
 from registry.teams import for_task
 
 CODE = QueueRule(queue="code", needs=("code.execute", "shell"))
@@ -80,3 +80,16 @@ def test_urgent_work_overtakes_in_the_broker_only_where_that_is_wanted(broker: s
     strict = Settings(broker_url=broker, strict_priority=True, _env_file=None)  # type: ignore[call-arg]
     assert [queue.options(fair, wake) for wake in wakes] == [{"queue": "officina.code"}] * 3
     assert [queue.options(strict, wake)["priority"] for wake in wakes] == steps
+
+
+def test_rules_that_differ_in_anything_are_not_agreed() -> None:
+    ways = [
+        agreed([], strict_priority=False),
+        agreed([], strict_priority=True),
+        agreed([CODE, DEEP], strict_priority=False),
+        agreed([DEEP, CODE], strict_priority=False),
+        agreed([CODE], strict_priority=False),
+        agreed([CODE.model_copy(update={"labels": ("x",)})], strict_priority=False),
+    ]
+    assert len({*ways}) == len(ways)
+    assert agreed([CODE, DEEP], strict_priority=False) == ways[2]

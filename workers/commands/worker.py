@@ -89,6 +89,7 @@ def _check(settings: "Settings") -> None:
         Refused: `schema`, `workspaces`.
     """
     from orchestrator import volume
+    from orchestrator.agreement import REMEDY, disagreement
     from orchestrator.store import schema
     from orchestrator.store.database import get_database
     from registry.errors import Unavailable
@@ -97,6 +98,8 @@ def _check(settings: "Settings") -> None:
     try:
         schema.require(database)
         volume.take(settings)
+        if (words := disagreement(settings)) is not None:
+            note(f"{words}; {REMEDY}")
     except Unavailable as error:
         note(f"{error.message}; the worker waits for it")
     finally:

@@ -13,7 +13,10 @@ from sqlalchemy import text as sql
 
 from orchestrator import metrics, tallies
 from orchestrator.settings import Settings
+from orchestrator.store import workers
 from orchestrator.store.database import Database, get_database
+from registry.ids import new_id
+from registry.queues import QueueRule
 from tests.rows import Project
 from tests.studio import asked, bearer, key_of
 from tests.support import eventually
@@ -39,9 +42,37 @@ def test_an_empty_installation_has_zeros(settings: Settings) -> None:
     assert found["officina_runs_open", "queued"] == 0
     assert found["officina_steps_total", ""] == 0
     assert found["officina_slots", ""] == 0
+    assert found["officina_queue_slots", "default"] == 0
 
 
-def test_what_waits_runs_fails_and_costs_is_told_and_no_name_is(settings: Settings) -> None:
+@pytest.fixture
+def ruled(settings: Settings) -> Settings:
+    """An installation with a queue of its own for code."""
+    return settings.model_copy(update={"queues": (QueueRule(queue="code", needs=("code.execute",)),)})
+
+
+def test_each_queue_has_its_work_and_its_slots_and_one_that_nobody_knows_has_no_name(ruled: Settings) -> None:
+    project = Project(ruled, "Queues")
+    project.task("a", "running", run={})
+    for key in ("b", "c"):
+        project.task(key, "running", run={"queue": "code"})
+    for number in range(3):
+        project.task(f"d{number}", "queued", run={"wakes": 1, "queue": f"once-{number}"})
+    for pid, queues in enumerate((None, ["code"], ["code", "default"])):
+        about = {"id": new_id(), "host": "h", "pid": pid, "slots": 8, "queues": queues}
+        get_database(ruled).write(lambda c, about=about: workers.register(c, about))
+
+    found, text = scraped(ruled)
+
+    assert (found["officina_queue_active", "default"], found["officina_queue_active", "code"]) == (1, 2)
+    assert (found["officina_queue_slots", "default"], found["officina_queue_slots", "code"]) == (16, 16)
+    assert (found["officina_queue_workers", "default"], found["officina_queue_workers", "code"]) == (2, 2)
+    assert (found["officina_queue_depth", "other"], found["officina_queue_workers", "other"]) == (3, 0)
+    assert "once-" not in text, "labels are as many as queues are set"
+
+
+def test_what_waits_runs_fails_and_costs_is_told_and_no_name_is(ruled: Settings) -> None:
+    settings = ruled
     project = Project(settings, "A secret plan")
     project.task("a", "queued", run={"wakes": 1})
     for key in ("a1", "a2"):

@@ -229,6 +229,7 @@ def upgrade() -> None:
         sa.Column("slots", sa.Integer(), nullable=False),
         sa.Column("active", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("queues", sa.Text(), nullable=True),
+        sa.Column("routing", sa.Text(), nullable=True),
         sa.Column("started_at", sa.BigInteger(), nullable=False),
         sa.Column("seen_at", sa.BigInteger(), nullable=False),
         sa.Column("stopped_at", sa.BigInteger(), nullable=True),
