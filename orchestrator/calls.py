@@ -8,12 +8,14 @@ out.
 from dataclasses import dataclass
 from typing import Final
 
+from sqlalchemy import Connection
+
 from orchestrator import outside, plugins, queue, tracing
 from orchestrator.ports.signals import DeskSignals
 from orchestrator.ports.wiring import wire
 from orchestrator.records import Event
 from orchestrator.settings import Settings
-from orchestrator.store import requests
+from orchestrator.store import audit, requests
 from orchestrator.store.database import get_database
 from registry.base import Json
 from registry.errors import Refused, SkillError
@@ -118,10 +120,23 @@ def hand_on(
         "content": content,
     }
     most = settings.api.calls
-    if not get_database(settings).write(lambda c: requests.put(c, row, most)):
+
+    def write(connection: Connection) -> bool:
+        asked = requests.put(connection, row, most)
+        if asked:
+            _note(connection, settings, name, str(row["id"]), project_id)
+        return asked
+
+    if not get_database(settings).write(write):
         raise Refused(f"{most} calls of yours are open already; wait for some of them", code="queue_full")
     queue.call(settings, {str(row["id"]): name})
     return Asked(str(row["id"]), within_s)
+
+
+def _note(connection: Connection, settings: Settings, name: str, call_id: str, project_id: str | None) -> None:
+    """A person's call of a skill is their yes to it: who it was is on record."""
+    facts: dict[str, Json] = {"callId": call_id}
+    audit.record(connection, settings.owner, settings.by, "skill.called", name, project_id=project_id, **facts)
 
 
 class _Call:
@@ -143,7 +158,9 @@ class _Call:
         self._authority = None if as_agent else Authority(digest=None)
 
     def made(self) -> SkillResult:
-        """Calls it here."""
+        """Calls it here. What it does is done in transactions of its own: that it is called is on record before."""
+        where = self._where.id if self._where else None
+        get_database(self._settings).write(lambda c: _note(c, self._settings, self._skill.name, self._id, where))
         return self._told(self._skills.invoke(self._skill.name, self._given, self._context(), self._authority))
 
     def refused(self) -> SkillResult | None:

@@ -8,6 +8,7 @@ from orchestrator.settings import Settings
 from orchestrator.store import audit, forks, projects, repairs, runs, tasks
 from orchestrator.store.database import get_database
 from orchestrator.store.repairs import How, Repaired
+from orchestrator.store.tables import runs as runs_table
 from orchestrator.store.tables import tasks as tasks_table
 from registry.base import Json
 from registry.errors import Refused
@@ -75,7 +76,14 @@ def wake(settings: Settings, run_id: str, *, by: str) -> None:
     Raises:
         Refused: `unknown_run`, `run_ended`, `not_sleeping`.
     """
-    queue.send(settings, get_database(settings).write(lambda c: runs.wake(c, run_id)))
+
+    def write(connection: Connection) -> list[Wake]:
+        ready = runs.wake(connection, run_id)
+        project_id = connection.execute(select(runs_table.c.project_id).where(runs_table.c.id == run_id)).scalar_one()
+        audit.of_project(connection, project_id, by, "run.woken", run_id)
+        return ready
+
+    queue.send(settings, get_database(settings).write(write))
 
 
 def repair(

@@ -6,12 +6,12 @@ A plan is judged whole each time it is written and once more when it starts: wha
 from dataclasses import replace
 from typing import Any, Final
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
 from orchestrator import events, known, planning, queue
 from orchestrator.planner import planner
 from orchestrator.settings import Settings
-from orchestrator.store import plans
+from orchestrator.store import audit, plans
 from orchestrator.store.database import get_database
 from registry.agents import AgentDefinition
 from registry.base import Json
@@ -110,7 +110,12 @@ def _start(settings: Settings, skills: SkillRegistry, row: Row[Any], plan: Json,
     rows = planning.rows_of(
         row.id, row.owner_id, tasks, named, known.usable(settings, skills), saved=saved, souls=row.souls
     )
-    get_database(settings).write(lambda c: plans.start(c, row.id, version, rows, kept))
+
+    def write(connection: Connection) -> None:
+        plans.start(connection, row.id, version, rows, kept)
+        audit.record(connection, row.owner_id, settings.by, "project.started", row.id, project_id=row.id)
+
+    get_database(settings).write(write)
     return {task["key"]: task["id"] for task in rows.tasks}
 
 

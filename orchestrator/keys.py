@@ -209,7 +209,12 @@ def redeem(settings: Settings, code: str) -> tuple[str, Who]:
 
 def end(settings: Settings, token: str) -> None:
     """Ends a session."""
-    get_database(settings).write(lambda c: access.close_session(c, _digests(settings, token)))
+
+    def write(connection: Connection) -> None:
+        for session_id, owner_id in access.close_session(connection, _digests(settings, token)):
+            audit.record(connection, owner_id, owner_id, "session.closed", session_id)
+
+    get_database(settings).write(write)
 
 
 def _text(kind: str) -> str:

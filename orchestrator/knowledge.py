@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
 from orchestrator.ports.knowledge import SHARED
 from orchestrator.settings import Settings
+from orchestrator.store import audit
 from orchestrator.store import sources as moves
 from orchestrator.store.database import get_database
 from registry import masking
@@ -93,7 +94,15 @@ def add(
     }
     rows = _placed(pieces, embeddings)
     database, namespace = get_database(settings), _namespace(agent_id)
-    put = database.write(lambda c: moves.put(c, owner_id, namespace, row, rows, most=limits.sources))
+
+    def write(connection: Connection) -> moves.Put:
+        put = moves.put(connection, owner_id, namespace, row, rows, most=limits.sources)
+        if put.how in ("added", "replaced"):
+            facts: dict[str, Json] = {"uri": row["uri"], "how": put.how, "agentId": agent_id}
+            audit.record(connection, owner_id, settings.by, "knowledge.added", put.id, **facts)
+        return put
+
+    put = database.write(write)
     if put.how == "full":
         words = f"{limits.sources} sources are there, and no more fit: remove one"
         raise Refused(words, code="quota")
@@ -127,7 +136,14 @@ def remove(settings: Settings, owner_id: str, source_id: str) -> None:
     Raises:
         Refused: `unknown_source`.
     """
-    if not get_database(settings).write(lambda c: moves.remove(c, owner_id, source_id)):
+
+    def write(connection: Connection) -> bool:
+        done = moves.remove(connection, owner_id, source_id)
+        if done:
+            audit.record(connection, owner_id, settings.by, "knowledge.removed", source_id)
+        return done
+
+    if not get_database(settings).write(write):
         raise _unknown(source_id)
 
 

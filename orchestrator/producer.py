@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 
 from orchestrator import crashpoints, events, held, known, planner, planning, queue, tracing
 from orchestrator.settings import Settings, get_settings
-from orchestrator.store import projects
+from orchestrator.store import audit, projects
 from orchestrator.store.database import get_database, prepare
 from orchestrator.store.tables import tasks as tasks_table
 from registry.agents import AgentDefinition
@@ -90,8 +90,12 @@ def store(
     mode: str | None = None,
     rehearse: bool = False,
     plan_only: bool = False,
+    generator_id: str | None = None,
 ) -> Submitted:
     """Stores and starts a project that `read` or `checked` found good.
+
+    Args:
+        generator_id: the generator it is made of, for the audit log.
 
     Raises:
         WrongUse: the mode or the key is of no use here; nothing was written.
@@ -107,7 +111,7 @@ def store(
     row = _row(settings, found, client_key, mode=mode, rehearse=rehearse) | {"held": plan_only}
     facts = {"officina.project.id": row["id"], "officina.project.tasks": len(found.file.tasks)}
     with tracing.span("submit_project", kind="producer", attributes=facts) as span:
-        return _store(settings, skills, found, named, row | {"trace_parent": span.context})
+        return _store(settings, skills, found, named, row | {"trace_parent": span.context}, generator_id)
 
 
 def check(source: str, *, settings: Settings | None = None, rehearse: bool = False) -> None:
@@ -153,6 +157,7 @@ def _store(
     found: Project,
     named: dict[str, AgentDefinition],
     row: dict[str, Any],
+    generator_id: str | None,
 ) -> Submitted:
     project_id, client_key = row["id"], row["client_key"]
     registered = known.usable(settings, skills)
@@ -169,10 +174,15 @@ def _store(
     copied = _workspace(folder, found)
     maker = planner.planner(skills)
     queue.warm(settings)
+
+    def write(connection: Connection) -> None:
+        facts: dict[str, Json] = {"title": found.file.title, "mode": row["mode"], "generatorId": generator_id}
+        whose = {"owner_id": settings.owner, "by": settings.by, "project_id": project_id}
+        audit.record(connection, act="project.submitted", subject=project_id, **whose, **facts)
+        projects.create(connection, row, rows, planner=maker, inputs=[_file(one) for one in copied])
+
     try:
-        get_database(settings).write(
-            lambda c: projects.create(c, row, rows, planner=maker, inputs=[_file(one) for one in copied])
-        )
+        get_database(settings).write(write)
     except IntegrityError:
         # Two submits with one key at once: the other one won.
         shutil.rmtree(folder, ignore_errors=True)

@@ -118,6 +118,7 @@ def promote_agent(settings: Settings, agent_id: str, *, version: str | None) -> 
             agents.promote(connection, row.id, _as_being(AgentDefinition.model_validate(row.body), row.key))
             memories.move(connection, Space(settings.owner, f"agent:{row.key}"), f"being:{row.key}", being_id=row.key)
             pins.move(connection, settings.owner, f"agent:{row.key}", f"being:{row.key}")
+            audit.record(connection, settings.owner, settings.by, "agent.promoted", row.key)
         return _agent(_mine(connection, settings, agent_id))
 
     return get_database(settings).write(write)
@@ -199,6 +200,8 @@ def create_generator(settings: Settings, skills: SkillRegistry, made: Generator)
         if generators.count(connection, settings.owner) >= MAX_SAVED:
             raise Refused(f"{MAX_SAVED} generators are saved already; delete one first", code="quota")
         generators.create(connection, row)
+        steps = len(written["steps"])
+        audit.record(connection, settings.owner, settings.by, "generator.saved", row["id"], name=made.name, steps=steps)
         made_row = generators.row(connection, settings.owner, row["id"])
         assert made_row is not None
         return _generator(made_row) | {"warnings": [f"no step uses the input {key}" for key in unused(made)]}
@@ -214,7 +217,14 @@ def remove_generator(settings: Settings, generator_id: str) -> None:
     """
     if generator_id in built_in():
         raise Refused("that generator ships with the release and stays", code="built_in")
-    if not get_database(settings).write(lambda c: generators.remove(c, settings.owner, generator_id)):
+
+    def write(connection: Connection) -> bool:
+        done = generators.remove(connection, settings.owner, generator_id)
+        if done:
+            audit.record(connection, settings.owner, settings.by, "generator.removed", generator_id)
+        return done
+
+    if not get_database(settings).write(write):
         raise _no_generator(generator_id)
 
 
@@ -243,7 +253,7 @@ def run_generator(
         raise WrongUse(str(error.faults[0]), code="invalid_input", faults=error.faults) from None
     document: dict[str, Json] = {"title": found.name, "brief": found.description or found.name}
     document |= {"tasks": [task.to_json() for task in tasks]}
-    return submission.submit(settings, skills, document, [], key=key, rehearse=rehearse)
+    return submission.submit(settings, skills, document, [], key=key, rehearse=rehearse, generator_id=generator_id)
 
 
 def _valid(

@@ -37,11 +37,13 @@ def submit(
     mode: str | None = None,
     rehearse: bool = False,
     plan_only: bool = False,
+    generator_id: str | None = None,
 ) -> Submitted:
     """Stores and starts a project as `producer.submit` would, had its files lain in one folder.
 
     Args:
         document: the project file; its `script` may be the script itself instead of a path.
+        generator_id: the generator it is made of, for the audit log.
 
     Raises:
         WrongUse: with every fault found; nothing was written.
@@ -58,7 +60,15 @@ def submit(
             skills,
         )
         return producer.store(
-            settings, skills, found, named, key=key, mode=mode, rehearse=rehearse, plan_only=plan_only
+            settings,
+            skills,
+            found,
+            named,
+            key=key,
+            mode=mode,
+            rehearse=rehearse,
+            plan_only=plan_only,
+            generator_id=generator_id,
         )
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator import crashpoints, desk, events, queue, tracing
 from orchestrator.known import load_presets, registries, saved_agents
 from orchestrator.settings import Settings
-from orchestrator.store import sends, threads
+from orchestrator.store import audit, sends, threads
 from orchestrator.store.database import get_database
 from orchestrator.store.sends import Message, Sent
 from orchestrator.store.threads import NewThread, ThreadKind
@@ -172,7 +172,12 @@ def delete(settings: Settings, thread_id: str, *, by: str) -> None:
     Raises:
         Refused: `unknown_thread`.
     """
-    get_database(settings).write(lambda c: sends.remove(c, thread_id, f"deleted by {by}"))
+
+    def write(connection: Connection) -> None:
+        sends.remove(connection, thread_id, f"deleted by {by}")
+        audit.of_project(connection, thread_id, by, "thread.removed")
+
+    get_database(settings).write(write)
     crashpoints.reached("cancelled")
     events.publish(settings, thread_id, 0)
     desk.refresh(settings, settings.owner)
@@ -194,7 +199,12 @@ def set_mode(settings: Settings, thread_id: str, mode: str | None) -> None:
     Raises:
         Refused: `unknown_thread`.
     """
-    get_database(settings).write(lambda c: threads.set_mode(c, thread_id, mode))
+
+    def write(connection: Connection) -> None:
+        threads.set_mode(connection, thread_id, mode)
+        audit.of_project(connection, thread_id, settings.by, "thread.changed", mode=mode or "none")
+
+    get_database(settings).write(write)
 
 
 def set_speaker(settings: Settings, thread_id: str, name: str) -> None:
@@ -205,7 +215,12 @@ def set_speaker(settings: Settings, thread_id: str, name: str) -> None:
     """
     voice = known_agent(settings, name)
     preset = voice.known_as == "preset"
-    get_database(settings).write(lambda c: threads.set_speaker(c, thread_id, voice.agent, preset=preset))
+
+    def write(connection: Connection) -> None:
+        threads.set_speaker(connection, thread_id, voice.agent, preset=preset)
+        audit.of_project(connection, thread_id, settings.by, "thread.changed", agentId=voice.agent.id)
+
+    get_database(settings).write(write)
 
 
 def refresh_agent(settings: Settings, thread_id: str, voice: Voice) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from orchestrator import makers
 from orchestrator.ports.keys import call_key
 from orchestrator.ports.voices import Rooms, invalid, looser, mode_of
-from orchestrator.store import hooked
+from orchestrator.store import audit, hooked
 from orchestrator.store.database import Database, now_ms
 from orchestrator.store.tables import signals
 from registry.base import Json
@@ -32,8 +32,13 @@ MODE: Final[Mode] = "ask"
 class StoredWebhooks:
     """The `Webhooks` port over rows."""
 
-    def __init__(self, vault: "Callable[[], Vault]", database: Database, rooms: Rooms) -> None:
+    def __init__(self, vault: "Callable[[], Vault]", database: Database, rooms: Rooms, by: str | None = None) -> None:
+        """
+        Args:
+            by: who a person is that acts, for the audit log; None: the owner.
+        """
         self._vault = vault
+        self._by = by
         self._database = database
         self._rooms = rooms
 
@@ -63,12 +68,20 @@ class StoredWebhooks:
         def move(connection: Connection) -> None:
             row = _mine(connection, caller, hook_id)
             hooked.remove(connection, caller.owner_id, row.id)
+            self._note(connection, caller, "hook.removed", row.id, name=row.name)
 
         self._database.write(move)
 
     def reveal(self, owner_id: str, hook_id: str) -> str | None:
         """The secret, for a person and once; None: it was shown already, or there is no such webhook."""
-        closed = self._database.write(lambda c: hooked.show_once(c, owner_id, hook_id))
+
+        def move(connection: Connection) -> str | None:
+            shown = hooked.show_once(connection, owner_id, hook_id)
+            if shown is not None:
+                self._note(connection, Caller("person", owner_id), "hook.secret_shown", hook_id)
+            return shown
+
+        closed = self._database.write(move)
         return None if closed is None else self._vault().open_text(closed)
 
     def rotate(self, owner_id: str, hook_id: str) -> str | None:
@@ -80,6 +93,7 @@ class StoredWebhooks:
             if hooked.get(connection, hook_id, owner_id) is None:
                 return False
             hooked.change(connection, hook_id, {"secret": closed, "shown_at": now_ms()})
+            self._note(connection, Caller("person", owner_id), "hook.rotated", hook_id)
             return True
 
         return secret if self._database.write(move) else None
@@ -90,6 +104,8 @@ class StoredWebhooks:
         def move(connection: Connection) -> None:
             if hooked.get(connection, hook_id, owner_id) is not None:
                 hooked.change(connection, hook_id, {"mode": mode} | ({"action": action} if action else {}))
+                starts = action["kind"] if action else None
+                self._note(connection, Caller("person", owner_id), "hook.changed", hook_id, mode=mode, starts=starts)
 
         self._database.write(move)
 
@@ -116,6 +132,8 @@ class StoredWebhooks:
             "call_key": key,
         }
         hooked.create(connection, row)
+        facts: dict[str, Json] = {"name": wanted.name, "agentId": voice.agent.id, "mode": mode}
+        self._note(connection, caller, "hook.made", str(row["id"]), **facts)
         if caller.kind != "person":
             connection.execute(insert(signals).values(_notice(caller.owner_id, str(row["id"]), wanted.name)))
         return view(_mine(connection, caller, str(row["id"])))
@@ -141,7 +159,14 @@ class StoredWebhooks:
                 "mode": mode,
             }
         hooked.change(connection, row.id, values)
+        facts: dict[str, Json] = {"status": wanted.status, "agentId": values.get("agent_id")}
+        self._note(connection, hand.caller, "hook.changed", row.id, fields=sorted(values), **facts)
         return view(_mine(connection, hand.caller, row.id))
+
+    def _note(self, connection: Connection, caller: Caller, act: str, hook_id: str, **facts: Json) -> None:
+        """An agent's act goes to the audit log like a person's."""
+        by = caller.agent_name or (self._by if caller.kind == "person" and self._by else caller.owner_id)
+        audit.record(connection, caller.owner_id, by, act, hook_id, project_id=caller.project_id, **facts)
 
     def _may_speak(self, connection: Connection, hand: Hand, wanted: Hooked, row: Row[Any]) -> None:
         """Whether a caller may say what is said there: what a person gave a webhook beyond it is not the caller's.

@@ -85,5 +85,5 @@ def wire(settings: Settings, skills: SkillRegistry, embeddings: Embeddings | Non
         threads=StoredThreads(database),
         agents=StoredAgents(database, known_now, lambda: [card.name for card in presets().cards]),
         scheduler=StoredScheduler(database, rooms),
-        webhooks=StoredWebhooks(lambda: Vault(settings), database, rooms),
+        webhooks=StoredWebhooks(lambda: Vault(settings), database, rooms, settings.by),
     )

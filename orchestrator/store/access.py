@@ -73,5 +73,7 @@ def redeem(connection: Connection, digests: Sequence[str]) -> str | None:
     return None if owner is None else str(owner)
 
 
-def close_session(connection: Connection, digests: Sequence[str]) -> None:
-    connection.execute(delete(sessions).where(sessions.c.digest.in_(digests)))
+def close_session(connection: Connection, digests: Sequence[str]) -> list[tuple[str, str]]:
+    """Forgets a session; returns its id and whose it was, as there is one of the digests or none."""
+    gone = delete(sessions).where(sessions.c.digest.in_(digests)).returning(sessions.c.id, sessions.c.owner_id)
+    return [(row.id, row.owner_id) for row in connection.execute(gone)]

@@ -37,7 +37,7 @@ def test_what_is_gone_says_so_and_is_on_record(settings: Settings, officina: Run
     gone = officina("show", made.id)
     assert gone.returncode == 1
     assert f"project {made.id} (Old work) was taken away on " in gone.stderr
-    (line,) = map(json.loads, officina("audit", "--act", "project", "--json").stdout.splitlines())
+    (line,) = map(json.loads, officina("audit", "--act", "project.pruned", "--json").stdout.splitlines())
     assert (line["act"], line["by"], line["subject"]) == ("project.pruned", "ann", made.id)
 
 

@@ -7,7 +7,7 @@ from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
-from orchestrator import connections, knowledge, lookup
+from orchestrator import connections, forgetting, knowledge, lookup
 from orchestrator.api.auth import Person
 from orchestrator.api.desk.rendering import page, said
 from orchestrator.api.desk.routing import router as make_router
@@ -58,14 +58,14 @@ def memory_list(asking: Person, sought: Sought = "", cursor: Cursor = None) -> R
 
 @router.post("/memories/{memory_id}/forget")
 def forget(asking: Person, memory_id: str) -> Response:
-    if not asking.database.write(lambda c: memories.forget_all(c, asking.owner, {"id": memory_id})):
+    if not forgetting.forget(asking.settings, {"id": memory_id}):
         raise Refused("it is forgotten already", code="unknown_memory")
     return said("Forgotten")
 
 
 @router.post("/pins/{pin_id}/remove")
 def unpin(asking: Person, pin_id: str) -> Response:
-    if not asking.database.write(lambda c: pins.unpin(c, asking.owner, pin_id)):
+    if not forgetting.unpin(asking.settings, pin_id):
         raise Refused("it is not pinned any more", code="unknown_pin")
     return said("Unpinned")
 

@@ -6,6 +6,7 @@ from fastapi import Path, Query
 from fastapi import Response as Empty
 from pydantic import Field
 
+from orchestrator import forgetting
 from orchestrator.api.auth import Reading, Writing
 from orchestrator.api.gate import Refusal
 from orchestrator.api.models import Out
@@ -70,12 +71,12 @@ def forget(
     only = _only(kind, project, being)
     if not only and not everything:
         raise Refusal(400, "filter", "name what to forget (kind, projectId, beingId), or say all=true")
-    return Reply({"forgotten": asking.database.write(lambda c: memories.forget_all(c, asking.owner, only))})
+    return Reply({"forgotten": forgetting.forget(asking.settings, only)})
 
 
 @router.delete("/memories/{memory_id}", status_code=204, summary="Forget one")
 def forget_one(asking: Writing, memory_id: Annotated[str, Path(min_length=1, max_length=100)]) -> Empty:
-    if not asking.database.write(lambda c: memories.forget_all(c, asking.owner, {"id": memory_id})):
+    if not forgetting.forget(asking.settings, {"id": memory_id}):
         raise Refused(f"you have no memory {memory_id[:80]!r}", code="unknown_memory")
     return Empty(status_code=204)
 
