@@ -7,11 +7,12 @@ sum adds both, so that a project that works for an hour does not look free for a
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import Connection, Integer, func, select
+from sqlalchemy import Connection, Integer, func, literal, select
 
 from orchestrator.states import RUN_OPEN
-from orchestrator.store.tables import runs
+from orchestrator.store.tables import projects, runs, windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +58,10 @@ def of_open_runs(connection: Connection, project_ids: Collection[str]) -> Mappin
     for row in connection.execute(query):
         found[row.project_id].by_task[row.task_id] = Cost(int(row.micro or 0), bool(row.incomplete))
     return found
+
+
+def limit_micro() -> Any:
+    """A column beside `projects`: what one may cost, as it began or as a person has extended it; null: no limit."""
+    own = windows.c.id == literal("project:").concat(projects.c.id)
+    now = select(windows.c.limit_micro).where(own).scalar_subquery()
+    return func.coalesce(now, projects.c.max_cost_micro).label("limit_micro")

@@ -63,7 +63,7 @@ def by_task(connection: Connection, project_id: str) -> dict[str | None, list[Js
     """
     r = runs.c
     columns = (r.id, r.parent_id, r.parent_step, r.position, r.task_id, r.kind)
-    facts = (r.status, r.waiting_on, r.error, r.steps, r.attempt, r.queue)
+    facts = (r.status, r.waiting_on, r.due_at, r.error, r.steps, r.attempt, r.queue)
     rows = connection.execute(select(*columns, *facts).where(r.project_id == project_id)).all()
     made = {row.id: _run(row) for row in rows}
     roots: dict[str | None, list[Json]] = defaultdict(list)
@@ -145,5 +145,6 @@ def _run(row: Any) -> dict[str, Json]:
         "steps": row.steps,
         "attempt": row.attempt,
         **({"queue": row.queue} if row.queue else {}),
+        **({"dueAt": row.due_at} if row.due_at is not None and row.status not in RUN_ENDED else {}),
         "children": [],
     }

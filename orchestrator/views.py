@@ -34,13 +34,16 @@ def project(connection: Connection, project_id: str, settings: Settings) -> dict
     """One project with its tasks, runs, files and signals: what `officina show ID --json` prints.
 
     `runs` beside the tasks are those that made its plan, where it was planned here; `plan` is one that waits for its
-    start.
+    start; `maxCostUsd` is its budget as it is now, where it has one; `rehearsal` is there where it is one.
     """
-    row = connection.execute(select(projects).where(projects.c.id == project_id)).one()
+    row = connection.execute(select(projects, costs.limit_micro()).where(projects.c.id == project_id)).one()
     runs_of = trees.by_task(connection, project_id)
     spent = costs.of_open_runs(connection, [project_id])[project_id]
     return {
         **_project(row, spent.all, row.plan is not None),
+        **_present(
+            maxCostUsd=None if row.limit_micro is None else usd(row.limit_micro), rehearsal=row.rehearsal or None
+        ),
         "workspace": str(settings.workspaces / row.workspace),
         **_present(runs=runs_of.get(None), plan=_plan(row)),
         "tasks": _tasks(connection, project_id, runs_of, spent),

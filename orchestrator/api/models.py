@@ -50,6 +50,7 @@ class RunView(Out):
     steps: int
     attempt: int
     queue: str | None = Field(None, description="Where it waits for a free slot, unless that is the default queue.")
+    due_at: int | None = Field(None, description="When a run that waits for a time goes on.")
     children: list["RunView"]
 
 
@@ -103,6 +104,8 @@ class ProjectView(Out):
     status: ProjectStatus
     reason: str | None = None
     cost_usd: float
+    max_cost_usd: float | None = Field(None, description="Its budget, as a person has extended it; absent: none.")
+    rehearsal: bool | None = Field(None, description="The stand-in plays the model, and nothing acts on the world.")
     created_at: int
     ended_at: int | None
     history_pruned_at: int | None = Field(None, description="When its history was taken away, because it was old.")

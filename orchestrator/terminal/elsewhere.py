@@ -64,7 +64,7 @@ class Remote:
         self._client, self._id = client, project_id
 
     def scene(self, _before: Scene | None) -> Scene:
-        return _scene(self._client.project(self._id))
+        return scene_of(self._client.project(self._id))
 
     def live(self, after: int, hear: Callable[[Delta], None]) -> Iterator[list[Event]]:
         """Events as they come; an empty list is a heartbeat. Pieces of answers are heard in a thread of their own."""
@@ -101,7 +101,8 @@ class Remote:
         self._client.answer(signal_id, **said)
 
 
-def _scene(project: dict[str, Json]) -> Scene:
+def scene_of(project: dict[str, Json]) -> Scene:
+    """A project as the API shows it. How a fan-out stands, who works, and what was promised, it does not say."""
     tasks = {task["key"]: _task(task) for task in project["tasks"]}
     depends_on = {task["key"]: list(task["dependsOn"]) for task in project["tasks"]}
     return Scene(
@@ -128,7 +129,10 @@ def _scene(project: dict[str, Json]) -> Scene:
 
 def _task(task: dict[str, Json]) -> TaskView:
     live = next((run for run in task["runs"] if run["status"] not in RUN_ENDED), None)
-    of_run = {"run_id": live["id"], "waiting_on": live["on"], "attempt": live["attempt"]} if live else {}
+    of_run: dict[str, Any] = {}
+    if live is not None:
+        parked = {"waiting_on": live["on"], "due_at": live.get("dueAt")}
+        of_run = {"run_id": live["id"], "attempt": live["attempt"], **parked}
     return TaskView(
         id=task["id"],
         key=task["key"],

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, func, literal, select
+from sqlalchemy import Connection, func, select
 
 from orchestrator import costs, trees, views
 from orchestrator.costs import Cost, Spent
@@ -12,7 +12,7 @@ from orchestrator.settings import Settings
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED, TASK_ENDED
 from orchestrator.store import repairs
 from orchestrator.store.database import now_ms
-from orchestrator.store.tables import projects, runs, tasks, windows, workers
+from orchestrator.store.tables import projects, runs, tasks, workers
 from orchestrator.terminal.outline import Line, outline
 from orchestrator.trees import Fanout
 from registry.base import Json
@@ -95,7 +95,7 @@ class Scene:
 def read(connection: Connection, project_id: str, settings: Settings, plan: Plan | None = None) -> Scene:
     """Looks once: seven statements, one more when the plan has to be read, two more while a task waits for children."""
     row = connection.execute(
-        select(projects, now_ms().label("now"), seen_workers(), _limit()).where(projects.c.id == project_id)
+        select(projects, now_ms().label("now"), seen_workers(), costs.limit_micro()).where(projects.c.id == project_id)
     ).one_or_none()
     if row is None:
         raise Refused("the project is not there any more", code="unknown_project")
@@ -130,13 +130,6 @@ def seen_workers() -> Any:
     """How many workers gave a sign of life lately."""
     seen = (workers.c.stopped_at.is_(None)) & (workers.c.seen_at > now_ms() - SILENT_MS)
     return select(func.count()).where(seen).scalar_subquery().label("seen_workers")
-
-
-def _limit() -> Any:
-    """What the project may cost: as it began, or as a person has extended it since."""
-    own = windows.c.id == literal("project:").concat(projects.c.id)
-    now = select(windows.c.limit_micro).where(own).scalar_subquery()
-    return func.coalesce(now, projects.c.max_cost_micro).label("limit_micro")
 
 
 def _tasks(connection: Connection, project_id: str, spent: Spent) -> dict[str, TaskView]:

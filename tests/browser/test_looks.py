@@ -9,11 +9,11 @@ from playwright.sync_api import expect
 
 from orchestrator.settings import Settings
 from tests.browser.conftest import Open
-from tests.poison import UNSEEN, poison
+from tests.poison import NOT_SHOWN, UNSEEN, poison, written
 from tests.showroom import Showroom
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -81,15 +81,47 @@ def test_everybody_can_use_a_page_on_which_nothing_is(open_desk: Open, path: str
         assert list(faults(page, page.url, width)) == []
 
 
-def harmless(page: "Page", path: str) -> None:
-    """A page on which everything others wrote is text, in the browser that would run it."""
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("width", "scheme"), [look for look in _ALL if look[0] != 1000])
+def test_everybody_can_use_a_page_that_loads_that_was_refused_and_that_lost_its_server(
+    open_desk: Open, room: Showroom, width: int, scheme: str
+) -> None:
+    page = open_desk(f"/projects/{room.busy.id}/trace?show=all", width=width, scheme=scheme)
+    held: list[Route] = []
+    page.route("**/events/*", held.append)
+    page.locator(".trace summary").first.click()
+    page.get_by_text("Loading…").first.wait_for()
+    found = axe(page)
+    held[0].continue_()
+    page.locator(".trace details[open] pre").wait_for()
+    page.unroute("**/events/*")
+
+    page.goto(f"{page.url.partition('/projects')[0]}/threads/{room.thread_id}")
+    page.get_by_label("Your message").fill("Are you there?")
+    page.get_by_role("button", name="Send").click()
+    page.locator(".say.refused").wait_for()
+    found += axe(page)
+
+    page.route("**/*", lambda route: route.abort())
+    page.evaluate("document.body.dispatchEvent(new CustomEvent('desk:changed', { bubbles: true }))")
+    page.locator("#lost").wait_for()
+    found += axe(page)
+    assert found == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def harmless(page: "Page", path: str) -> set[str]:
+    """A page on which everything others wrote is text, in the browser that would run it: which columns it shows."""
     page.goto(path)
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     text = page.locator("main").inner_text()
     assert not set(text) & UNSEEN, path
     assert "owned" not in re.sub(r"document\.title='owned'", "", page.title()), path
     assert page.locator("img[src=x], main script, main b, [onerror]").count() == 0, path
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= page.viewport_size["width"], f"{path} is {wide} wide"  # type: ignore[index]
+    return set(re.findall("«([a-z_.]+)»", page.content()))
 
 
 def test_hostile_words_are_text_in_a_browser(open_desk: Open, room: Showroom, studio_settings: Settings) -> None:
@@ -114,9 +146,12 @@ def test_hostile_words_are_text_on_every_page(
 ) -> None:
     poison(studio_settings)
     page = open_desk(width=width)
+    page.on("dialog", lambda dialog: pytest.fail(f"{page.url} said {dialog.message}"))
     home = page.url.rstrip("/")
-    for path in room.pages():
-        harmless(page, home + path)
+    seen: set[str] = set()
+    for path in (*room.pages(), "/memories?q=owned"):
+        seen |= harmless(page, home + path)
+    assert seen == set(written()) - NOT_SHOWN, "columns that a browser shows, against what tests/poison.py says"
 
 
 def test_a_plan_runs_from_top_to_bottom_where_the_screen_is_narrow(open_desk: Open, room: Showroom) -> None:

@@ -1,16 +1,22 @@
 """Conversations, generators and memory in a browser: begun, filled in, looked up, forgotten."""
 
+import json
 import re
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
+from redis import Redis
 
-from orchestrator import saved
+from orchestrator import deltas, saved
 from orchestrator.api.shared import skills
+from orchestrator.records import Event
 from orchestrator.settings import Settings
+from orchestrator.store import events
+from orchestrator.store.database import get_database
 from tests.browser.conftest import Open
 from tests.showroom import Showroom
+from tests.support import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -57,3 +63,34 @@ def test_a_thread_at_work_refuses_a_message_and_keeps_its_words(open_desk: Open,
     page.get_by_role("button", name="Start a project").click()
     page.wait_for_url(re.compile("/projects/.{36}$"))
     expect(page.locator("h1")).to_have_text("City report")
+
+
+def test_words_stand_on_the_page_while_they_are_said_and_make_room_for_the_message(
+    open_desk: Open, studio_settings: Settings, redis_url: str
+) -> None:
+    room = Showroom(studio_settings)
+    page = open_desk(f"/threads/{room.thread_id}")
+    box = page.locator(".live")
+    run = str(box.get_attribute("id")).removeprefix("live-")
+    redis = Redis.from_url(redis_url)
+
+    def hear(text: str, at: int, kind: str = "message.delta") -> int:
+        piece = {"kind": kind, "run_id": run, "at": at, "text": text}
+        return int(redis.publish(deltas.channel(room.thread_id), json.dumps(piece)))
+
+    expect(box).to_be_hidden()
+    eventually(lambda: hear("well", 0, "think.delta"))  # the API listens once the page does
+    expect(box).to_have_text("Thinks…")
+    hear("It <b>rained</b> \u202e🌧 ", 0)
+    hear("in May", 20)
+    expect(box).to_have_text("It <b>rained</b> ⟦U+202E⟧🌧 in May")
+    hear("in May", 20)  # twice
+    hear("north", 40)  # after some that were lost
+    expect(box).to_have_text("It <b>rained</b> ⟦U+202E⟧🌧 in May … north")
+
+    said = Event("message", {"role": "assistant", "text": "It rained in May, in the north."}, run_id=run)
+    get_database(studio_settings).write(lambda connection: events.append(connection, room.thread_id, [said]))
+
+    expect(page.locator("#turn-3 .talked").first).to_have_text("It rained in May, in the north.")
+    expect(box).to_be_hidden()
+    redis.close()

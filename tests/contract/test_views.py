@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, event
 
 from orchestrator import following, lookup, trees, views
+from orchestrator.api.models import ProjectView
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
 from orchestrator.store.tables import projects, runs
-from orchestrator.terminal import scene
+from orchestrator.terminal import elsewhere, scene
 from registry.errors import Refused
 from tests.rows import BEGAN, Project, weather
 
@@ -204,6 +206,19 @@ def test_a_scene_says_what_a_root_run_waits_for(settings: Settings) -> None:
     task = seen.tasks["one"]
     assert (task.waiting_on, task.due_at, task.attempt) == ("timer", BEGAN + 60_000, 2)
     assert (seen.workers, seen.done, seen.ended) == (0, 0, False)
+
+
+def test_a_scene_over_http_is_the_one_of_the_database_but_for_what_it_says_it_lacks(settings: Settings) -> None:
+    made = weather(settings, max_cost_micro=500_000, rehearsal=True)
+    made.task("later", "waiting", run={"waiting_on": "timer", "due_at": BEGAN + 60_000, "attempt": 2})
+    made.signal("yearly")
+    with looking(settings) as connection:
+        near = scene.read(connection, made.id, settings)
+        shown = views.project(connection, made.id, settings)
+    far = elsewhere.scene_of(ProjectView.model_validate(shown).model_dump(mode="json", by_alias=True))
+    told = {key: replace(task, deliverables=[], fanout=None) for key, task in near.tasks.items()}
+    assert far == replace(near, now=far.now, workers=far.workers, tasks=told)
+    assert (far.budget_usd, far.rehearsal, far.tasks["later"].due_at) == (0.5, True, BEGAN + 60_000)
 
 
 def test_a_trace_is_followed_to_its_last_line_and_then_ends(settings: Settings) -> None:

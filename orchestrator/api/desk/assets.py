@@ -21,6 +21,7 @@ _TYPES: Final = {
 }
 _NAMES: Final = (
     "desk.css",
+    *("theme.css", "frame.css", "lists.css", "project.css", "studio.css", "narrow.css"),
     "desk.js",
     "mark.svg",
     "vendor/htmx.min.js",

@@ -43,7 +43,8 @@ def column(scene: Scene) -> Picture | None:
     if not 0 < len(scene.tasks) <= MOST:
         return None
     drawn = _drawn(tuple((key, tuple(before)) for key, before in scene.plan.depends_on.items()))
-    cards = [Placed(task, *drawn.corners[key], _lines(task.title, drawn.card)) for key, task in scene.tasks.items()]
+    room = drawn.card - 52
+    cards = [Placed(task, *drawn.corners[key], _lines(task.title, room), room) for key, task in scene.tasks.items()]
     cards.sort(key=lambda placed: placed.y)
     return Picture(WIDTH, drawn.height, cards, list(drawn.ties), drawn.card, HEIGHT)
 
@@ -99,5 +100,5 @@ def _aside(source: str, target: str, row: Mapping[str, int], left: float, lane: 
     return Tie(source, target, line, f"M{left:g} {end:g}l{-_TIP:g} -4v8Z")
 
 
-def _lines(title: str, card: float) -> list[str]:
-    return texts.wrap(" ".join(visible(title).split()), card - 52, _SIZE, most=2)
+def _lines(title: str, room: float) -> list[str]:
+    return texts.wrap(" ".join(visible(title).split()), room, _SIZE, most=2)

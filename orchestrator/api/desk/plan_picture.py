@@ -19,6 +19,8 @@ from registry.graph.drawing.shapes import Point, Route
 WIDTH, HEIGHT, MARGIN = 216.0, 72.0, 10.0
 #: Room for a title, and its size.
 _ROOM, _SIZE = WIDTH - 52, 13.0
+#: Size of the line below it (`.task .meta`).
+META: Final = 11.5
 #: How long the head of an arrow is.
 _TIP: Final = 7.0
 #: Tasks a picture may have: more are read as a list.
@@ -32,6 +34,13 @@ class Placed:
     y: float
     #: The title in lines that fit.
     lines: list[str]
+    #: How wide a line in the card may get.
+    room: float
+
+    def meta(self, words: str, beside: str) -> str:
+        """As much of the words as fits beside the word of state."""
+        room = self.room - texts.width(f"{beside} · ", META, bold=True)
+        return texts.cut(" ".join(visible(words).split()), room, META)
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,7 @@ def picture(scene: Scene) -> Picture | None:
         return None
     plan = tuple((key, tuple(before)) for key, before in scene.plan.depends_on.items())
     width, height, corners, ties = _laid_out(plan)
-    cards = [Placed(task, *corners[key], _lines(task.title)) for key, task in scene.tasks.items()]
+    cards = [Placed(task, *corners[key], _lines(task.title), _ROOM) for key, task in scene.tasks.items()]
     return Picture(width, height, cards, list(ties))
 
 

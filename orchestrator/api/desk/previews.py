@@ -1,20 +1,29 @@
-"""What of a file can be shown in a page: text, Markdown made safe, tables, pictures. Everything else is downloaded."""
+"""What of a file can be shown in a page: text, Markdown made safe, tables, pictures, the parts of a glTF scene.
+
+Everything else is downloaded. However large a file is, a bounded head of it is read and drawn: a page that renews
+itself asks for it again and again.
+"""
 
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 from markupsafe import Markup
 
+from orchestrator.api.desk import gltf
 from orchestrator.downloads import Download
 from orchestrator.terminal.wording import visible
 
-#: Bytes of a text that are shown, and rows of a table.
+#: Bytes of a text that are shown; characters of Markdown that are drawn, which takes a hundred times as long.
 MOST: Final = 200_000
-ROWS: Final = 200
+DRAWN: Final = 50_000
+#: Rows of a table, columns, and characters of a cell; longer ones than `LONG` are wrapped.
+ROWS, COLUMNS, CELL, LONG = 200, 40, 400, 40
 #: Pictures larger than this are only downloaded.
 PICTURE: Final = 20_000_000
 #: What Markdown may become.
@@ -30,7 +39,9 @@ _PICTURES: Final = (
     (b"GIF89a", "image/gif"),
 )
 
-Kind = Literal["text", "markdown", "table", "picture", "none"]
+_NUMBER: Final = re.compile(r"[-+−]?[\d,]*\.?\d+(e[-+]?\d+)?\s?%?", re.IGNORECASE)
+
+Kind = Literal["text", "markdown", "table", "picture", "gltf", "empty", "none"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,10 @@ class Preview:
     text: str = ""
     html: Markup = Markup()  # noqa: RUF009 - it never changes
     rows: tuple[tuple[str, ...], ...] = ()
+    #: Of a table: the places of columns that hold nothing but numbers.
+    numbers: frozenset[int] = frozenset()
+    #: Of a glTF scene: what it is made of, and how many of each.
+    parts: tuple[tuple[str, str], ...] = ()
     #: More is in the file than is shown.
     cut: bool = False
 
@@ -47,15 +62,20 @@ def preview(download: Download) -> Preview:
     """A preview by what the file holds; its name only says how a text is meant. The file stays open."""
     head = download.file.read(MOST + 1)
     download.file.seek(0)
+    if not head:
+        return Preview("empty")
     if picture_type(head) is not None:
         return Preview("picture" if download.bytes <= PICTURE else "none")
+    if (parts := gltf.parts(head)) is not None:
+        return Preview("gltf", parts=parts)
     cut = len(head) > MOST
     text = _text(head[:MOST])
     if text is None:
         return Preview("none")
     end = download.name.rpartition(".")[2].lower()
     if end in ("md", "markdown"):
-        return Preview("markdown", text, markdown(text), cut=cut)
+        drawn, more = beginning(text)
+        return Preview("markdown", drawn, markdown(drawn), cut=cut or more)
     if end in ("csv", "tsv"):
         return _table(text, "\t" if end == "tsv" else ",", cut)
     if end == "json" and not cut:
@@ -70,8 +90,20 @@ def picture_type(head: bytes) -> str | None:
     return next((kind for start, kind in _PICTURES if head.startswith(start)), None)
 
 
+def beginning(text: str) -> tuple[str, bool]:
+    """As much of a Markdown text as is drawn, to the end of a block where one is near; and whether there is more."""
+    if len(text) <= DRAWN:
+        return text, False
+    end = text.rfind("\n\n", DRAWN - DRAWN // 10, DRAWN)
+    return text[: end if end > 0 else DRAWN], True
+
+
+@lru_cache(maxsize=64)
 def markdown(text: str) -> Markup:
-    """Markdown as HTML that only says how text looks: no script, no style, no address but of pages, no pictures."""
+    """Markdown as HTML that only says how text looks: no script, no style, no address but of pages, no pictures.
+
+    Give it a `beginning`: it takes half a second for 100,000 characters. The latest are remembered.
+    """
     import nh3
     from markdown_it import MarkdownIt
 
@@ -102,9 +134,30 @@ def _table(text: str, separator: str, cut: bool) -> Preview:
         rows = list(_first(csv.reader(io.StringIO(text), delimiter=separator), ROWS + 1))
     except csv.Error:
         return Preview("text", text, cut=cut)
-    if not rows or not 1 < len(rows[0]) <= 40:
+    if not rows or not 1 < len(rows[0]) <= COLUMNS:
         return Preview("text", text, cut=cut)
-    return Preview("table", text, rows=tuple(map(tuple, rows[: ROWS + 1])), cut=cut or text.count("\n") > ROWS + 1)
+    shown = tuple(tuple(_cell(cell) for cell in row[:COLUMNS]) for row in rows)
+    wide = any(len(row) > COLUMNS or max(map(len, row), default=0) > CELL for row in rows)
+    cut = cut or wide or text.count("\n") > ROWS + 1
+    return Preview("table", rows=shown, numbers=_numbers(shown[1:]), cut=cut)
+
+
+def _cell(text: str) -> str:
+    return text if len(text) <= CELL else text[: CELL - 1] + "…"
+
+
+def _numbers(rows: tuple[tuple[str, ...], ...]) -> frozenset[int]:
+    """Columns in which every cell that is not empty is a number, and one is."""
+    columns: dict[int, list[str]] = {}
+    for row in rows:
+        for place, cell in enumerate(row):
+            if cell.strip():
+                columns.setdefault(place, []).append(cell)
+    return frozenset(place for place, cells in columns.items() if all(map(_is_number, cells)))
+
+
+def _is_number(cell: str) -> bool:
+    return _NUMBER.fullmatch(cell.strip()) is not None
 
 
 def _first(rows: Iterable[list[str]], most: int) -> Iterable[list[str]]:

@@ -194,7 +194,7 @@ def file(asking: Person, project_id: str, path: str) -> Response:
     download = _open(asking, looked.scene, path)
     with download.file:
         shown = previews.preview(download)
-    facts = {"path": path, "bytes": download.bytes, "preview": shown, "row": row}
+    facts = {"path": path, "bytes": download.bytes, "preview": shown, "row": row, "long": previews.LONG}
     return page("file.html", shell(asking, "projects", **looked.facts("files"), **facts))
 
 

@@ -56,7 +56,7 @@ def thread(asking: Person, thread_id: str) -> Response:
             "before": before,
             "queue": talks.waiting(connection, whole),
             "cards": questions.cards(connection, views.signals_of(connection, whole, status="open")),
-            "stream": f"/api/studio/projects/{whole}/events?after={seq}",
+            "stream": f"/api/studio/projects/{whole}/events?live=true&after={seq}",
             "most": TEXT_CHARS,
         }
     return page("thread.html", shell(asking, "threads", **facts))

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from sqlalchemy import Connection, and_, func, select
 
 from orchestrator import views
-from orchestrator.api.desk.previews import markdown
+from orchestrator.api.desk.previews import beginning, markdown
 from orchestrator.records import Event
 from orchestrator.store.tables import checkpoints, events, runs
 from orchestrator.store.thread_tables import thread_runs, triggers
@@ -36,6 +36,8 @@ class Piece:
     #: Words as HTML that only says how text looks; None: a step.
     words: Markup | None = None
     wrong: bool = False
+    #: More was said than is shown.
+    cut: bool = False
 
 
 @dataclass
@@ -146,4 +148,5 @@ def _take(turn: Turn, event: Event) -> None:
 def _say(turn: Turn, text: Json) -> None:
     words = _text(text)
     if words.strip() and not (turn.words and turn.words[-1].text == words):  # the end repeats what was said last
-        turn.pieces.append(Piece(words, markdown(words)))
+        drawn, more = beginning(words)
+        turn.pieces.append(Piece(words, markdown(drawn), cut=more))

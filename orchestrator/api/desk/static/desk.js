@@ -107,7 +107,8 @@
     from = kind;
     source = new EventSource(wanted);
     source.addEventListener("open", () => connected(true));
-    source.addEventListener("message", changed);
+    source.addEventListener("message", (event) => { said(event.data); changed(); });
+    source.addEventListener("live", (event) => hear(JSON.parse(event.data)));
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CONNECTING) connected(false);
       // Ended for good: its project is over, or the session is. The page says which.
@@ -124,6 +125,50 @@
     }
   });
   document.addEventListener("htmx:after:swap", () => { tick(); listen(); });
+
+  // What an agent says while it says it: text until the message is in the trace, which is the whole of it.
+  const live = new Map();
+  const due = new Set();
+  const whole = new Set();
+  const shown = (text) => text.replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (c) => `⟦U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟧`);
+  const draw = (run) => {
+    const box = document.getElementById(`live-${run}`);
+    const words = live.get(run);
+    if (!box) return;
+    box.hidden = !words;
+    box.classList.toggle("thinks", Boolean(words) && !words.text);
+    box.textContent = words ? shown(words.text) || "Thinks…" : "";
+  };
+  const hear = (piece) => {
+    const length = [...piece.text].length;
+    let words = live.get(piece.runId);
+    if (piece.at === 0) whole.delete(piece.runId);
+    if (piece.kind === "think.delta") {
+      words ??= { text: "", at: 0 };
+    } else if (!words || piece.at === 0) {
+      words = { text: (piece.at ? "… " : "") + piece.text, at: piece.at + length };
+    } else {
+      if (piece.at < words.at) return; // heard already
+      words.text += (piece.at > words.at ? " … " : "") + piece.text;
+      words.at = piece.at + length;
+    }
+    live.set(piece.runId, words);
+    if (!due.size) requestAnimationFrame(() => { due.forEach(draw); due.clear(); });
+    due.add(piece.runId);
+  };
+  // A message has come whole: it takes the place of its pieces once the page shows it.
+  const said = (line) => {
+    if (!line.startsWith("{")) return;
+    const { kind, runId } = JSON.parse(line);
+    if (runId && /^(message|output|run\.)/.test(kind)) whole.add(runId);
+  };
+  document.addEventListener("htmx:after:swap", () => {
+    for (const run of whole) {
+      live.delete(run);
+      draw(run);
+    }
+    whole.clear();
+  });
   // Going away closes it, so that a page that is restored from memory begins anew.
   window.addEventListener("pagehide", () => { source?.close(); source = null; });
   window.addEventListener("pageshow", (event) => { if (event.persisted) { changed(); listen(); } });
