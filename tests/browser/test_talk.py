@@ -66,13 +66,13 @@ def test_a_thread_at_work_refuses_a_message_and_keeps_its_words(open_desk: Open,
 
 
 def test_words_stand_on_the_page_while_they_are_said_and_make_room_for_the_message(
-    open_desk: Open, studio_settings: Settings, redis_url: str
+    open_desk: Open, studio_settings: Settings
 ) -> None:
     room = Showroom(studio_settings)
     page = open_desk(f"/threads/{room.thread_id}")
     box = page.locator(".live")
     run = str(box.get_attribute("id")).removeprefix("live-")
-    redis = Redis.from_url(redis_url)
+    redis = Redis.from_url(str(studio_settings.redis))
 
     def hear(text: str, at: int, kind: str = "message.delta") -> int:
         piece = {"kind": kind, "run_id": run, "at": at, "text": text}
