@@ -89,7 +89,7 @@ def test_everybody_can_use_a_page_that_loads_that_was_refused_and_that_lost_its_
 ) -> None:
     page = open_desk(f"/projects/{room.busy.id}/trace?show=all", width=width, scheme=scheme)
     held: list[Route] = []
-    page.route("**/events/*", held.append)
+    page.route("**/events/*", lambda route: held.append(route))
     page.locator(".trace summary").first.click()
     page.get_by_text("Loading…").first.wait_for()
     found = axe(page)
