@@ -149,7 +149,7 @@ def test_hostile_words_are_text_on_every_page(
     page.on("dialog", lambda dialog: pytest.fail(f"{page.url} said {dialog.message}"))
     home = page.url.rstrip("/")
     seen: set[str] = set()
-    for path in (*room.pages(), "/memories?q=owned"):
+    for path in (*room.pages(), "/memories?q=owned", "/knowledge?q=open owned"):
         seen |= harmless(page, home + path)
     assert seen == set(written()) - NOT_SHOWN, "columns that a browser shows, against what tests/poison.py says"
 
