@@ -35,6 +35,8 @@ TURN_WAIT_S = 3.0
 #: Optional fields one call may leave out, one refusal each.
 MAX_REFUSED_FIELDS = 4
 LOOK_S = 0.1
+#: What the SDK itself has to know of a call.
+_LOOKED_AT = frozenset({"model", "stream", "timeout"})
 #: How servers say that they do not take a field at all.
 _UNKNOWN = re.compile(r"unsupported|not support|unknown|unrecogni|not permitted|must be 'json_schema'", re.IGNORECASE)
 
@@ -147,6 +149,7 @@ class OpenAIClient:
     def _answer(self, endpoint: Endpoint, request: Request, arguments: dict[str, Any]) -> dict[str, Any]:
         """The answer as the server sent it, heard while it came where somebody listens and the server streams."""
         completions = pools.client(endpoint.base_url, endpoint.key).chat.completions
+        arguments = _as_it_is(arguments)
         if not arguments.get("stream") or request.hear is None:
             answered = completions.with_raw_response.create(**arguments).http_response
             self._heed(endpoint, answered.headers)
@@ -179,6 +182,14 @@ class OpenAIClient:
         wait = headers.wait_of(said, refused=refused)
         if wait:
             self._turns.hold(endpoint, wait)
+
+
+def _as_it_is(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The same call with all that needs no look of the SDK beside its parameters: it would walk through every message
+    of the history for fields to rename, of which there are none, and take several times as long as the rest of it."""
+    own = {name: value for name, value in arguments.items() if name in _LOOKED_AT}
+    rest = {name: value for name, value in arguments.items() if name not in _LOOKED_AT}
+    return own | {"messages": [], "extra_body": rest}
 
 
 def _refused_field(error: "openai.APIStatusError", body: dict[str, Json]) -> str | None:
