@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Row, select
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator import crashpoints, events, held, known, planner, planning, queue, tracing
+from orchestrator.records import Wake
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import audit, projects
 from orchestrator.store.database import get_database, prepare
@@ -174,15 +175,16 @@ def _store(
     copied = _workspace(folder, found)
     maker = planner.planner(skills)
     queue.warm(settings)
+    wake, inputs = settings.broker is not None, [_file(one) for one in copied]
 
-    def write(connection: Connection) -> None:
+    def write(connection: Connection) -> list[Wake]:
         facts: dict[str, Json] = {"title": found.file.title, "mode": row["mode"], "generatorId": generator_id}
         whose = {"owner_id": settings.owner, "by": settings.by, "project_id": project_id}
         audit.record(connection, act="project.submitted", subject=project_id, **whose, **facts)
-        projects.create(connection, row, rows, planner=maker, inputs=[_file(one) for one in copied])
+        return projects.create(connection, row, rows, planner=maker, inputs=inputs, wake=wake)
 
     try:
-        get_database(settings).write(write)
+        ready = get_database(settings).write(write)
     except IntegrityError:
         # Two submits with one key at once: the other one won.
         shutil.rmtree(folder, ignore_errors=True)
@@ -193,7 +195,10 @@ def _store(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     crashpoints.reached("submitted")
-    queue.advance(settings, project_id, found.file.title)
+    if wake:  # else somebody advances it some day
+        queue.send(settings, ready)
+    else:
+        queue.advance(settings, project_id, found.file.title)
     events.publish(settings, project_id, 0)
     keys = {task["key"]: task["id"] for task in rows.tasks} if rows else {}
     return Submitted(project_id, "running" if rows else "planning", keys, created=True)

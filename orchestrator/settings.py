@@ -112,7 +112,7 @@ class Limits(GraphLimits):
     renew_s: float = Field(10, gt=0)
     """Seconds between renewals."""
     clock_tick_s: float = Field(1, gt=0)
-    """Seconds between looks of the clock."""
+    """Seconds between looks of the clock, at most: there are eight within a lease at least."""
     tool_timeout_ms: int = Field(120_000, ge=1)
     """Milliseconds a tool may take when it names no time of its own."""
     hook_timeout_s: float = Field(30, gt=0)

@@ -23,7 +23,6 @@ from orchestrator.store import loading, runs
 from orchestrator.store.database import Database, get_database
 from orchestrator.store.runs import Claim
 from registry.errors import LeaseStale, Unavailable
-from registry.skills import catalogue
 from workers.carrying import Carried
 from workers.engine import loop
 from workers.engine.session import Session
@@ -168,8 +167,23 @@ _server: ForkServer | None = None
 def open_server() -> None:
     """Makes what this process has its `Cells` from, while it has one thread."""
     global _server
-    catalogue.build()  # imports all skills
+    _get_ready(get_settings())
     _server = ForkServer(_live)
+
+
+def _get_ready(settings: Settings) -> None:
+    """Imports and reads what a step needs, and opens nothing: each process that is forked has it, and none of them has
+    to do it again. A worker that died may have left as many suspects as it had slots."""
+    from workers.runtime import services
+
+    services(settings)  # all skills, presets and packs
+    _ = get_database(settings).engine.dialect  # the driver
+    if settings.has_model:
+        from workers.models import pools
+        from workers.models.client import OpenAIClient
+
+        # Made and forgotten: much of the SDK is loaded when it is first asked for a thing.
+        _ = OpenAIClient(settings), pools.client(None, None).chat.completions
 
 
 def server() -> ForkServer | None:

@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 RESIGN_S = 5
 
 
+#: Looks of a clock within a lease, at least.
+LOOKS = 8
+
 #: Seconds between parcels of events for monitors.
 EVENTS_S = 0.2
 
@@ -85,7 +88,9 @@ class Clockwork(bootsteps.StartStopStep):
 
     def _tick(self, mine: Runtime, ears: Ears) -> None:
         clock = Clock(mine.settings, mine.database, mine.worker_id)
-        while not self._done.wait(mine.settings.limits.clock_tick_s):
+        limits = mine.settings.limits
+        # Where leases are short, one that ran out should not wait for longer than it held.
+        while not self._done.wait(min(limits.clock_tick_s, limits.lease_s / LOOKS)):
             try:
                 clock.tick()
                 if mine.has_room and ears.deaf():

@@ -158,8 +158,7 @@ class Carrier:
         try:
             if sound:
                 with self._database.read() as connection:
-                    records = loading.fresh_children(connection, sound)
-                    records |= loading.fresh_roots(connection, {i: f for i, f in sound.items() if i not in records})
+                    records = loading.fresh(connection, sound)
         except Exception as error:  # each is read by itself, so that what is wrong with one is no fault of the others
             log.warning("%d claimed runs could not be read together: %s", len(sound), error)
         return [Claimed(claim, records.get(run_id)) for run_id, claim in claims.items()]

@@ -5,7 +5,7 @@ world waits for a person (spec: skills 20).
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request, Security
@@ -101,8 +101,9 @@ def allowed(scope: str) -> Any:
     return Depends(_with(scope))
 
 
-def _with(scope: str) -> Callable[..., Asking]:
-    def asking(asking: Annotated[Asking, Depends(_asking)]) -> Asking:
+def _with(scope: str) -> Callable[..., Awaitable[Asking]]:
+    # Neither this nor what follows waits for anything: a thread of the pool would cost more than the look itself.
+    async def asking(asking: Annotated[Asking, Depends(_asking)]) -> Asking:
         asking.need(scope)
         return asking
 
@@ -118,7 +119,7 @@ Connecting = Annotated[Asking, allowed("connections")]
 Anyone = Annotated[Asking, Depends(_asking)]
 
 
-def _a_person(asking: Annotated[Asking, Depends(_asking)]) -> Asking:
+async def _a_person(asking: Annotated[Asking, Depends(_asking)]) -> Asking:
     if not asking.who.person:
         raise Refusal(403, "not_a_person", "this is for a person's session; keys are for programs")
     return asking

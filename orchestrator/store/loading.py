@@ -4,7 +4,7 @@ Runs that have not begun have none: any number of children, or of root runs, is 
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -37,10 +37,18 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
     return record
 
 
-def fresh_children(connection: Connection, fences: Mapping[str, int]) -> dict[str, RunRecord]:
-    """Those of these runs, claimed under these fences, that are children and have not begun."""
-    fresh = (runs.c.id.in_(list(fences)), runs.c.parent_id.is_not(None), runs.c.checkpoint == 0)
-    rows = connection.execute(select(runs).where(*fresh)).all()
+def fresh(connection: Connection, fences: Mapping[str, int]) -> dict[str, RunRecord]:
+    """Those of these runs, claimed under these fences, that have not begun: children, and the own runs of tasks."""
+    begin = (runs.c.id.in_(list(fences)), runs.c.checkpoint == 0)
+    rows = connection.execute(select(runs).where(*begin)).all()
+    roots = [row for row in rows if row.parent_id is None and row.kind == "root" and row.task_id is not None]
+    found = _fresh_children(connection, [row for row in rows if row.parent_id is not None], fences)
+    return found | _fresh_roots(connection, roots, fences)
+
+
+def _fresh_children(
+    connection: Connection, rows: Sequence[Row[Any]], fences: Mapping[str, int]
+) -> dict[str, RunRecord]:
     above = {key: _above(connection, *key) for key in sorted({(row.parent_id, row.parent_step) for row in rows})}
     found: dict[str, RunRecord] = {}
     for row in rows:
@@ -54,10 +62,7 @@ def fresh_children(connection: Connection, fences: Mapping[str, int]) -> dict[st
     return found
 
 
-def fresh_roots(connection: Connection, fences: Mapping[str, int]) -> dict[str, RunRecord]:
-    """Those of these runs, claimed under these fences, that are the own runs of tasks and have not begun."""
-    mine = (runs.c.id.in_(list(fences)), runs.c.kind == "root", runs.c.parent_id.is_(None), runs.c.checkpoint == 0)
-    rows = connection.execute(select(runs).where(*mine, runs.c.task_id.is_not(None))).all()
+def _fresh_roots(connection: Connection, rows: Sequence[Row[Any]], fences: Mapping[str, int]) -> dict[str, RunRecord]:
     if not rows:
         return {}
     owners = select(projects).where(projects.c.id.in_({row.project_id for row in rows}))

@@ -11,7 +11,7 @@ from orchestrator.records import Ending, Event
 from orchestrator.states import PROJECT_ENDED
 from orchestrator.store import agents as agents_moves
 from orchestrator.store import definitions, events, runs
-from orchestrator.store.database import now_ms
+from orchestrator.store.database import now_ms, together
 from orchestrator.store.tables import agents, dependencies, projects, tasks, teams
 from registry.agents import AgentDefinition
 from registry.base import Json
@@ -36,20 +36,20 @@ def write(
     Args:
         told: what the trace says of the plan besides its tasks.
     """
-    definitions.keep(connection, rows.bodies)
-    connection.execute(insert(teams).values(rows.team))
-    connection.execute(insert(agents).values(created_at=now_ms()), rows.members)
     waits: dict[str, int] = {}
     for task_id, _, _ in rows.depends:
         waits[task_id] = waits.get(task_id, 0) + 1
     plan = [t | {"status": "pending", "open_dependencies": waits.get(t["id"], 0)} for t in rows.tasks]
-    connection.execute(insert(tasks).values(created_at=now_ms()), plan)
-    if rows.depends:
-        links = [{"task_id": t, "depends_on_id": on, "position": n} for t, on, n in rows.depends]
-        connection.execute(insert(dependencies), links)
-    connection.execute(
-        update(projects).where(projects.c.id == project.id).values(status="running", open_tasks=len(plan))
-    )
+    started = {"status": "running", "open_tasks": len(plan)}
+    with together(connection):
+        definitions.keep(connection, rows.bodies)
+        connection.execute(insert(teams).values(rows.team))
+        connection.execute(insert(agents).values(created_at=now_ms()), rows.members)
+        connection.execute(insert(tasks).values(created_at=now_ms()), plan)
+        if rows.depends:
+            links = [{"task_id": t, "depends_on_id": on, "position": n} for t, on, n in rows.depends]
+            connection.execute(insert(dependencies), links)
+        connection.execute(update(projects).where(projects.c.id == project.id).values(started))
     lines = [*_announce(rows, told), Event("project.status", {"status": "running", "from": "planning"})]
     return lines + runs.queue_ready(connection, project, [t["id"] for t in plan if t["id"] not in waits])
 

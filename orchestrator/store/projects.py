@@ -6,9 +6,9 @@ from typing import Any, cast
 from sqlalchemy import Connection, Row, insert, select, update
 
 from orchestrator.planning import PlanRows
-from orchestrator.records import Event
+from orchestrator.records import Event, Wake
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED, TASK_ENDED
-from orchestrator.store import definitions, effects, events, money, plans, signals
+from orchestrator.store import definitions, effects, events, money, plans, signals, wakes
 from orchestrator.store import runs as runs_moves
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import files, projects, runs, tasks
@@ -31,11 +31,17 @@ def create(
     *,
     planner: AgentDefinition,
     inputs: Sequence[Mapping[str, Any]] = (),
-) -> None:
+    wake: bool = False,
+) -> list[Wake]:
     """Writes a project whole: with its plan and the first root runs, with a plan that waits for a person's start, or
-    else with the run of its planner."""
-    connection.execute(insert(projects).values(dict(project) | {"status": "planning", "created_at": now_ms()}))
-    stored = connection.execute(select(projects).where(projects.c.id == project["id"])).one()
+    else with the run of its planner.
+
+    Args:
+        wake: whether its first runs are marked here, for wake-ups that the caller sends after the commit; else who
+            advances the project marks them.
+    """
+    made = insert(projects).values(dict(project) | {"status": "planning", "created_at": now_ms()})
+    stored = connection.execute(made.returning(projects)).one()
     events.open_trace(connection, stored.id)
     if inputs:
         connection.execute(
@@ -49,7 +55,9 @@ def create(
         definitions.keep(connection, {planner.definition_digest: planner.to_json()})
         runs_moves.make_planner(connection, stored, planner.name, planner.id, planner.definition_digest)
         lines = [Event("project.status", {"status": "planning", "from": "new"})]
+    ready = wakes.first(connection, stored) if wake else []
     events.append(connection, stored.id, lines)
+    return ready
 
 
 def permit(connection: Connection, project_id: str, permissions: Mapping[str, Gate]) -> None:

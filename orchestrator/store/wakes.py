@@ -136,6 +136,17 @@ def take(connection: Connection, project_id: str) -> list[Wake]:
     return mark(connection, list(found))
 
 
+def first(connection: Connection, project: Row[Any]) -> list[Wake]:
+    """The same for a project that this transaction makes: nobody else knows of it, so that all its places are free and
+    nothing needs a lock."""
+    free = int(project.max_parallel) if project.owner_parallel is None else room(connection, project)
+    share = min(free, _share(connection, project))
+    if share <= 0:
+        return []
+    mine = select(runs.c.id).where(runs.c.project_id == project.id, UNSENT)
+    return mark(connection, list(connection.execute(_oldest(mine, share)).scalars()))
+
+
 def refill(connection: Connection, project_id: str) -> list[Wake]:
     """Marks what may follow wake-ups of a project that were claimed: its own runs, and those of its owner's other
     projects that waited because the owner's share of the queue was used up, by priority and age."""

@@ -42,10 +42,10 @@ def until(condition):
 """
 
 
-def run(script: str) -> str:
+def run(script: str, patience_s: float = 60) -> str:
     """What the script printed at its good end."""
     command = [sys.executable, "-c", BEGIN + textwrap.dedent(script)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=patience_s, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -168,3 +168,38 @@ def _lives(pid: int) -> bool:
             return False
         return True
     return state != "Z"
+
+
+def test_what_a_suspect_needs_is_there_before_the_fork_and_nothing_is_open() -> None:
+    assert (
+        run(
+            """
+        import socket
+        from orchestrator.settings import Model, Settings
+        from workers import alone, runtime
+
+        def refuse(*_, **__):
+            raise AssertionError("it opened a connection")
+
+        socket.socket.connect = refuse
+        settings = Settings(
+            _env_file=None,
+            database_url="postgresql+psycopg://nobody@127.0.0.1:1/none",
+            broker_url="redis://127.0.0.1:1",
+            models={"standard": Model(name="any", base_url="http://127.0.0.1:1/v1")},
+        )
+        alone._get_ready(settings)
+        assert threading.active_count() == 1
+        there = set(sys.modules)
+        from workers.models import pools
+        from workers.models.client import OpenAIClient
+
+        runtime.services(settings)
+        OpenAIClient(settings)
+        pools.client("http://127.0.0.1:1/v1", "none").chat.completions
+        print(sorted(name for name in set(sys.modules) - there))
+        """,
+            patience_s=180,
+        )
+        == "[]"
+    )

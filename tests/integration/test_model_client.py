@@ -612,3 +612,19 @@ def test_a_stream_without_an_end_is_left_at_the_deadline():
     with StubModel([{"text": "word " * 500, "pieceMs": 50}]) as stub, pytest.raises(ModelFault) as caught:
         listened(stubbed(stub), [], timeout_s=1)
     assert (caught.value.passing, caught.value.late) == (True, True)
+
+
+def test_the_sdk_walks_through_no_history_and_the_server_gets_all_of_it(server, monkeypatch):
+    from openai.resources.chat.completions import completions
+
+    seen, look = [], completions.maybe_transform
+    monkeypatch.setattr(completions, "maybe_transform", lambda data, kind: seen.append(data) or look(data, kind))
+    received = answers(server, said("Hello."))
+    history = [{"role": "user", "content": f"line {n}"} for n in range(50)]
+
+    OpenAIClient(settings(server)).generate(Request(tier="standard", system="Be brief.", messages=history, tools=TOOLS))
+
+    assert [data["messages"] for data in seen] == [[]], "what grows with a run is none of its business"
+    assert [message["content"] for message in received[0]["messages"]] == ["Be brief.", *(m["content"] for m in history)]
+    assert len(received[0]["tools"]) == len(TOOLS)
+    assert not {"timeout", "extra_body"} & set(received[0])

@@ -4,11 +4,13 @@ A model may think for a minute without sending a byte. The plain client would si
 wait is cut into slices, and between them a cancelled run hangs up, so that its slot is free and the model stops too.
 """
 
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -63,6 +65,12 @@ def http_client(base_url: str) -> httpx2.Client:
     return httpx2.Client(transport=_Transport(_proxy(base_url)), trust_env=False, follow_redirects=False)
 
 
+@lru_cache(maxsize=1)
+def trusted() -> ssl.SSLContext:
+    """Whom connections trust; read once, and shared by a process and all it forks: it costs more than a call."""
+    return httpx2.create_ssl_context()
+
+
 def broken() -> type[Exception]:
     """What a connection raises that breaks off while an answer is read from it."""
     return httpx2.HTTPError
@@ -82,7 +90,7 @@ def _proxy(base_url: str) -> str | None:
 
 class _Transport(httpx2.HTTPTransport):
     def __init__(self, proxy: str | None) -> None:
-        super().__init__(proxy=proxy, limits=LIMITS)
+        super().__init__(proxy=proxy, limits=LIMITS, verify=trusted())
         # httpx2 hands no backend through; its pools take one, with a proxy or without.
         self._pool._network_backend = _Backend()
 

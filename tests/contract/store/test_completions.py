@@ -86,7 +86,7 @@ def test_root_runs_that_have_not_begun_are_read_together_as_each_would_be_alone(
     claims = {claim.run_id: claim.fence for claim in (*claims_of(world, plan, "bc"), *claims_of(world, other, "a"))}
 
     with world.database.read() as c:
-        found = loading.fresh_roots(c, claims)
+        found = loading.fresh(c, claims)
         alone = {run_id: loading.load(c, run_id, fence) for run_id, fence in claims.items()}
 
     assert found == alone

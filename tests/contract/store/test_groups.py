@@ -71,13 +71,13 @@ def test_children_that_have_not_begun_are_read_together_as_each_would_be_alone(w
     claims = claim_all(world, made)
 
     with world.database.read() as c:
-        found = loading.fresh_children(c, {run_id: claim.fence for run_id, claim in claims.items()})
+        found = loading.fresh(c, {run_id: claim.fence for run_id, claim in claims.items()})
         alone = {run_id: loading.load(c, run_id, claim.fence) for run_id, claim in claims.items()}
 
     assert found == alone
     world.write(at(claims[made[0]]))
     with world.database.read() as c:
-        assert set(loading.fresh_children(c, dict.fromkeys([*made, plan.run("a")], 1))) == set(made[1:])
+        assert set(loading.fresh(c, dict.fromkeys([*made, plan.run("a")], 1))) == set(made[1:])
 
 
 @pytest.mark.parametrize("size", [1, 3])

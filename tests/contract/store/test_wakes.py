@@ -31,3 +31,28 @@ def test_places_that_become_free_together_wake_different_runs(world: World) -> N
     later = world.database.write(lambda c: wakes.take(c, plan.id))
     assert len(ids) + len(later) == 8, "and no place is forgotten"
     assert {row.wakes for row in world.all(select(t.runs.c.wakes))} == {0, 1}
+
+
+def test_a_project_may_be_made_with_its_first_runs_marked_as_they_would_be_after_it(world: World) -> None:
+    tasks: dict[str, list[str]] = {f"t{n}": [] for n in range(6)} | {"last": ["t0"]}
+    later, at_once = world.plan(tasks, cap=3), world.plan(tasks, cap=3, wake=True)
+
+    after = world.database.write(lambda c: wakes.advance(c, later.id))
+
+    assert not later.woken
+    labels = [(wake.project, wake.task, wake.agent, wake.priority, wake.queue) for wake in at_once.woken]
+    assert labels == [(wake.project, wake.task, wake.agent, wake.priority, wake.queue) for wake in after]
+    assert [wake.run_id for wake in at_once.woken] == [at_once.run(f"t{n}") for n in range(3)]
+    assert world.row(t.runs, at_once.run("t0")).wakes == 1
+    assert world.row(t.runs, at_once.run("t3")).wakes == 0, "no more than it has places"
+    assert world.database.write(lambda c: wakes.advance(c, at_once.id)) == []
+    world.claimed(at_once.run("t0"))
+
+
+def test_a_project_that_is_made_takes_no_more_of_the_queue_than_its_share(world: World) -> None:
+    tasks: dict[str, list[str]] = {f"t{n:02}": [] for n in range(20)}
+
+    made = [world.plan(tasks, wake=True, owner_parallel=25) for _ in range(4)]
+
+    assert len(made[0].woken) == wakes.SHARE + made[0].row.priority
+    assert sum(len(plan.woken) for plan in made) == 25, "what its owner has at work counts"

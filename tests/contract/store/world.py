@@ -32,6 +32,8 @@ class Plan:
     world: "World"
     id: str
     tasks: dict[str, str]
+    #: Wake-ups that were marked with it.
+    woken: Sequence[Wake] = ()
 
     def run(self, key: str) -> str:
         """The latest root run of a task."""
@@ -66,12 +68,14 @@ class World:
         cap: int = 32,
         retries: int = 0,
         agents: Mapping[str, dict[str, Any]] | None = None,
+        wake: bool = False,
         **about: Any,
     ) -> Plan:
         """A project with a task for each key, waiting for the tasks it names.
 
         Args:
             agents: its agents by id, the first of which does the tasks.
+            wake: whether its first runs are marked at once.
             about: columns of the project.
         """
         after = after or {"a": []}
@@ -89,8 +93,8 @@ class World:
         project = self._project(project_id, cap) | about
         for row in rows.tasks:
             row |= {"agent_id": next(iter(agents)), "agent_name": next(iter(agents))}
-        self.database.write(lambda c: projects.create(c, project, rows, planner=planner))
-        return Plan(self, project_id, ids)
+        woken = self.database.write(lambda c: projects.create(c, project, rows, planner=planner, wake=wake))
+        return Plan(self, project_id, ids, woken)
 
     def claim(self, run_id: str, worker: str | None = None, lease_ms: int = LEASE_MS) -> Claim | None:
         return self.database.write(lambda c: runs.claim(c, run_id, worker or self.worker, lease_ms))
