@@ -625,6 +625,9 @@ def test_the_sdk_walks_through_no_history_and_the_server_gets_all_of_it(server, 
     OpenAIClient(settings(server)).generate(Request(tier="standard", system="Be brief.", messages=history, tools=TOOLS))
 
     assert [data["messages"] for data in seen] == [[]], "what grows with a run is none of its business"
-    assert [message["content"] for message in received[0]["messages"]] == ["Be brief.", *(m["content"] for m in history)]
+    assert [message["content"] for message in received[0]["messages"]] == [
+        "Be brief.",
+        *(m["content"] for m in history),
+    ]
     assert len(received[0]["tools"]) == len(TOOLS)
     assert not {"timeout", "extra_body"} & set(received[0])
