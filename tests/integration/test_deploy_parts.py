@@ -83,7 +83,8 @@ def test_keda_counts_what_runs_and_what_waits_for_a_slot(live_settings: Settings
             return int(connection.execute(text(keda_queries()[name])).scalar_one())
 
     database = get_database(live_settings)
-    made = start(tmp_path, live_settings, PLAN, SAYS)
+    silent = live_settings.model_copy(update={"broker_url": "", "redis_url": live_settings.broker_url})
+    made = start(tmp_path, silent, PLAN, SAYS)
     assert counted() == 0, "nobody has woken it yet"
 
     database.write(lambda c: wakes.advance(c, made.project_id))
