@@ -13,6 +13,9 @@ from registry.base import Json
 
 #: How deep objects and lists may nest wherever JSON enters (spec: engine 21, `jsonDepth`).
 MAX_DEPTH = 100
+# Made once: `json.dumps` makes a new one for each call.
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_canonical = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 
 class JsonFault(ValueError):
@@ -21,12 +24,12 @@ class JsonFault(ValueError):
 
 def compact(value: Json) -> str:
     """JSON without blanks, characters unescaped, keys in their own order."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _compact.encode(value)
 
 
 def canonical(value: Json) -> str:
     """Compact JSON with sorted keys: equal values give equal text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    return _canonical.encode(value)
 
 
 def digest(value: Json) -> str:

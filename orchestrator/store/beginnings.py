@@ -10,6 +10,7 @@ from sqlalchemy import Connection, insert
 
 from orchestrator.store import definitions, events, runs
 from orchestrator.store.database import now_ms
+from orchestrator.store.rows import Shared, insert_all
 from orchestrator.store.tables import checkpoints, projects
 from registry.base import Json
 from registry.jsontext import digest
@@ -17,6 +18,7 @@ from registry.permissions import Gate, Mode
 
 #: Runs of a project without a plan that may be claimed at once: a limit is for those who share workers.
 PLACES = 1_000
+_AT: Shared = (("at", now_ms()),)
 
 
 def row(run_id: str, given: Json, state: Mapping[str, Json], node_id: str | None = None) -> dict[str, Any]:
@@ -34,7 +36,7 @@ def row(run_id: str, given: Json, state: Mapping[str, Json], node_id: str | None
 
 
 def write(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    connection.execute(insert(checkpoints).values(at=now_ms()), rows)
+    insert_all(connection, checkpoints, rows, _AT)
 
 
 def alone(

@@ -1,19 +1,21 @@
 """Moves of a run's growing rows: one checkpoint is one transaction, and costs the same however long the history is.
 
 The small run row is updated under its fence; messages, calls, the checkpoint and its events are only appended. Several
-runs of one process may share a transaction (`write` takes a list). Statements per transaction: the updates of the runs,
-sent together, and one insert for each kind of row, then one counter and one insert per trace. The checkpoint rows come
+runs of one process may share a transaction (`write` takes a list). Statements per transaction: a lock and an update of
+the runs, one insert for each kind of row, then one counter per trace and one insert. The checkpoint rows come
 last, because each names the last of its events.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, select, update
 
 from orchestrator.records import UNSET, CallRecord, Checkpoint, Event, Wake
 from orchestrator.store import children, definitions, events, money, repairs, signals, wakes
 from orchestrator.store.database import now_ms, together
+from orchestrator.store.rows import Shared, insert_all, update_all, upsert_all
 from orchestrator.store.sql import upsert
 from orchestrator.store.tables import calls, checkpoints, files, messages, runs, tasks
 from orchestrator.store.wakes import queued, take
@@ -21,6 +23,17 @@ from registry.errors import LeaseStale
 
 #: What a checkpoint proves: whatever took workers down before, the run got past it.
 CLEARED = {"claims": 0, "crashes": 0}
+#: The time of a run's end, and of a checkpoint, as columns that many rows share.
+ENDED_NOW: Shared = (("ended_at", now_ms()),)
+AT: Shared = (("at", now_ms()),)
+#: Columns of a run that only grow.
+_SUMS = frozenset({"cost_micro"})
+
+
+@lru_cache(8)
+def renewed(lease_ms: int) -> Shared:
+    """The lease of runs that go on."""
+    return (("due_at", now_ms() + lease_ms),)
 
 
 def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int) -> set[tuple[str, int]]:
@@ -30,7 +43,7 @@ def write(connection: Connection, batch: Sequence[Checkpoint], *, lease_ms: int)
     """
     signals.lock_projects(connection, ((c.run_id, c.signals) for c in batch))
     definitions.keep(connection, {c.speaker[2]: c.speaker[3] for c in batch if c.speaker is not None})
-    good, projects = move_all(connection, batch, lambda _: {}, due_at=now_ms() + lease_ms)
+    good, projects = move_all(connection, batch, lambda _: {}, renewed(lease_ms))
     if good:
         append(connection, good)
         lines = {c.run_id: told(connection, c) for c in good}
@@ -84,25 +97,25 @@ def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any])
     statement = (
         update(runs)
         .where(runs.c.id == checkpoint.run_id, runs.c.fence == checkpoint.fence, runs.c.status == "running")
-        .values(_moved(checkpoint) | _spent(checkpoint.cost_micro) | values)
+        .values(_moved(checkpoint) | {"cost_micro": runs.c.cost_micro + checkpoint.cost_micro} | values)
         .returning(runs.c.project_id)
     )
     return connection.execute(statement).scalar_one_or_none()
 
 
 def move_all(
-    connection: Connection, batch: Sequence[Checkpoint], values: Callable[[Checkpoint], dict[str, Any]], **shared: Any
+    connection: Connection, batch: Sequence[Checkpoint], values: Callable[[Checkpoint], dict[str, Any]], shared: Shared
 ) -> tuple[list[Checkpoint], dict[str, str]]:
     """The same for several runs: those checkpoints whose fence holds, by run, and the projects of their runs.
 
-    The rows are locked first and in one order, which also tells whose they are; then all updates go out together.
+    The rows are locked first and in one order, which also tells whose they are; then all are updated together.
 
     Args:
         values: columns of a checkpoint's run, beside those every checkpoint writes.
         shared: columns that are SQL expressions, the same for every run.
     """
     if len(batch) == 1:
-        project_id = move(connection, batch[0], values(batch[0]) | shared)
+        project_id = move(connection, batch[0], values(batch[0]) | dict(shared))
         return ([], {}) if project_id is None else (list(batch), {batch[0].run_id: project_id})
     query = select(runs.c.id, runs.c.fence, runs.c.project_id).where(
         runs.c.id.in_([c.run_id for c in batch]), runs.c.status == "running"
@@ -111,11 +124,10 @@ def move_all(
     projects = {row.id: row.project_id for row in held}
     fences = {row.id: row.fence for row in held}
     good = sorted((c for c in batch if fences.get(c.run_id) == c.fence), key=lambda c: c.run_id)
-    rows = [_moved(c) | values(c) | {"held": c.run_id, "spent": c.cost_micro} for c in good]
+    rows = [{"id": c.run_id, "cost_micro": c.cost_micro} | _moved(c) | values(c) for c in good]
     # One statement has one set of columns: those of whole checkpoints, of small writes, of handoffs.
     for columns in sorted({tuple(row) for row in rows}):
-        statement = update(runs).where(runs.c.id == bindparam("held")).values(shared | _spent(bindparam("spent")))
-        connection.execute(statement, [row for row in rows if tuple(row) == columns])
+        update_all(connection, runs, [row for row in rows if tuple(row) == columns], shared, _SUMS)
     return good, projects
 
 
@@ -140,21 +152,16 @@ def _moved(checkpoint: Checkpoint) -> dict[str, Any]:
     return changed
 
 
-def _spent(cost_micro: Any) -> dict[str, Any]:
-    return {"cost_micro": runs.c.cost_micro + cost_micro}
-
-
 def append(connection: Connection, batch: Sequence[Checkpoint]) -> None:
     """Appends everything of these checkpoints but their events and their own rows."""
     with together(connection):
-        if rows := [
+        said = [
             {"run_id": c.run_id, "number": m.number, "history": m.history, "body": m.body}
             for c in batch
             for m in c.messages
-        ]:
-            connection.execute(insert(messages), rows)
-        if rows := [_call_row(c.run_id, call) for c in batch for call in c.calls]:
-            upsert(connection, calls, rows)
+        ]
+        insert_all(connection, messages, said)
+        upsert_all(connection, calls, [_call_row(c.run_id, call) for c in batch for call in c.calls])
     for checkpoint in batch:
         _signals(connection, checkpoint)
         _files(connection, checkpoint)
@@ -186,8 +193,7 @@ def seal(
         rows.append(_checkpoint_row(c) | {"event_seq": told[-1].seq if told else ends[projects[c.run_id]]})
     with together(connection):
         events.store(connection, by_trace)
-        if rows:
-            connection.execute(insert(checkpoints).values(at=now_ms()), rows)
+        insert_all(connection, checkpoints, rows, AT)
 
 
 def told(connection: Connection, checkpoint: Checkpoint) -> list[Event]:

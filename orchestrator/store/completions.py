@@ -7,14 +7,18 @@ projects, the tasks, the runs, the dependents, the event counters.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, select, update
+from sqlalchemy import Connection, Row, func, select, update
 
 from orchestrator.records import Checkpoint, Event, Wake
 from orchestrator.states import PROJECT_ENDED
 from orchestrator.store import checkpoints, joins, money, runs, signals, wakes
 from orchestrator.store.database import now_ms
+from orchestrator.store.rows import update_all
 from orchestrator.store.tables import dependencies, projects, tasks
 from orchestrator.store.tables import runs as runs_table
+
+#: Columns of a task that only grow.
+_SUMS = frozenset({"attempt", "cost_micro"})
 
 
 def end(connection: Connection, batch: Sequence[Checkpoint]) -> list[list[Wake] | None]:
@@ -23,7 +27,7 @@ def end(connection: Connection, batch: Sequence[Checkpoint]) -> list[list[Wake] 
     whose = _tasks_of(connection, batch)
     owners = _lock_projects(connection, {row.project_id for row in whose.values()})
     closing = _lock_tasks(connection, {row.task_id for row in whose.values() if row.task_id})
-    good, where = checkpoints.move_all(connection, batch, _columns, ended_at=now_ms())
+    good, where = checkpoints.move_all(connection, batch, _columns, checkpoints.ENDED_NOW)
     if not good:
         return [None] * len(batch)
     checkpoints.append(connection, good)
@@ -135,27 +139,19 @@ def _close_tasks(
     for task_id, checkpoint in mine.items():
         assert checkpoint.ending is not None
         cost = spent[checkpoint.run_id]
-        incomplete = closing[task_id].cost_incomplete or cost.cost_incomplete
         rows.append(
             {
-                "held": task_id,
-                "spent": cost.cost_micro,
+                "id": task_id,
+                "cost_micro": cost.cost_micro,
+                "attempt": 1,
                 "output": checkpoint.ending.output,
                 "reason": checkpoint.ending.note,
                 "error": None,
-                "cost_incomplete": incomplete,
+                "cost_incomplete": closing[task_id].cost_incomplete or cost.cost_incomplete,
+                "status": "completed",
             }
         )
-    closed = update(tasks).where(tasks.c.id == bindparam("held"))
-    connection.execute(
-        closed.values(
-            status="completed",
-            ended_at=now_ms(),
-            attempt=tasks.c.attempt + 1,
-            cost_micro=tasks.c.cost_micro + bindparam("spent"),
-        ),
-        rows,
-    )
+    update_all(connection, tasks, rows, checkpoints.ENDED_NOW, _SUMS)
 
 
 def _charge(connection: Connection, project: Row[Any], spent: Sequence[Row[Any]]) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from orchestrator.records import Event
+from orchestrator.store.rows import insert_all
 from orchestrator.store.tables import events, traces
-from registry.masking import mask
+from registry.masking import mask_each
 
 
 def open_trace(connection: Connection, trace_id: str) -> None:
@@ -30,8 +31,9 @@ def number(connection: Connection, trace_id: str, lines: Sequence[Event]) -> int
     """Numbers the lines, which `store` then writes; returns the last number."""
     if not lines:
         return last(connection, trace_id)
-    for line in lines:  # the one door to every trace: what looks like a secret stays outside
-        line.data = mask(line.data)
+    # The one door to every trace: what looks like a secret stays outside.
+    for line, data in zip(lines, mask_each([line.data for line in lines]), strict=True):
+        line.data = data
     taken = update(traces).where(traces.c.id == trace_id).values(seq=traces.c.seq + len(lines)).returning(traces.c.seq)
     end = connection.execute(taken).scalar_one()
     for seq, line in enumerate(lines, end - len(lines) + 1):
@@ -41,8 +43,7 @@ def number(connection: Connection, trace_id: str, lines: Sequence[Event]) -> int
 
 def store(connection: Connection, lines: Mapping[str, Sequence[Event]]) -> None:
     """Writes numbered lines, by the traces they belong to."""
-    if rows := [_row(trace_id, line) for trace_id, some in lines.items() for line in some]:
-        connection.execute(insert(events), rows)
+    insert_all(connection, events, [_row(trace_id, line) for trace_id, some in lines.items() for line in some])
 
 
 def last(connection: Connection, trace_id: str) -> int:

@@ -11,7 +11,6 @@ from sqlalchemy import Connection, Row, select
 
 from orchestrator.records import Checkpoint, Ending, Event, Wake
 from orchestrator.store import checkpoints, children, effects, money, wakes
-from orchestrator.store.database import now_ms
 from orchestrator.store.tables import runs
 
 _parents = runs.alias("parents")
@@ -23,7 +22,7 @@ def end(connection: Connection, batch: Sequence[Checkpoint]) -> list[tuple[Check
     before = _children(connection, [c.run_id for c in batch])
     _lock_projects(connection, list(before.values()))
     children.lock_parents(connection, {row.parent_id for row in before.values()})
-    good, projects = checkpoints.move_all(connection, batch, _last, ended_at=now_ms())
+    good, projects = checkpoints.move_all(connection, batch, _last, checkpoints.ENDED_NOW)
     if not good:
         return [(checkpoint, None) for checkpoint in batch]
     checkpoints.append(connection, good)

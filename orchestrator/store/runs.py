@@ -10,6 +10,7 @@ from orchestrator.records import Event, Wake
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED
 from orchestrator.store import events, routing, wakes
 from orchestrator.store.database import now_ms
+from orchestrator.store.rows import Shared, insert_all
 from orchestrator.store.tables import projects, runs, tasks
 from registry.errors import Refused
 from registry.ids import new_id
@@ -25,6 +26,8 @@ _FACTS = (
     *(runs.c.id, runs.c.project_id, runs.c.task_id, runs.c.parent_id),
     *(runs.c.kind, runs.c.depth, runs.c.wakes),
 )
+#: The times of a run that is made and waits for a place.
+_FRESH: Shared = (("created_at", now_ms()), ("due_at", now_ms() + wakes.UNSENT_MS))
 _OPEN_PROJECT = exists().where(projects.c.id == runs.c.project_id, projects.c.status.not_in(sorted(PROJECT_ENDED)))
 
 
@@ -81,7 +84,7 @@ def root(task: Row[Any], project: Row[Any]) -> dict[str, Any]:
 
 def insert_queued(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     """Writes new runs that wait for a place."""
-    connection.execute(insert(runs).values(created_at=now_ms(), due_at=now_ms() + wakes.UNSENT_MS), rows)
+    insert_all(connection, runs, rows, _FRESH)
 
 
 def queue_ready(connection: Connection, project: Row[Any], task_ids: Sequence[str]) -> list[Event]:

@@ -34,6 +34,10 @@ from workers.engine.session import Session
 
 log = logging.getLogger(__name__)
 
+#: Definitions this process keeps as they are read, by digest.
+REMEMBERED = 256
+_agents: dict[str, AgentDefinition] = {}
+
 HANDLERS: dict[type, Callable[[Session, Any], Outcome]] = {
     Start: start.begin,
     Generate: generate.generate,
@@ -52,10 +56,26 @@ HANDLERS: dict[type, Callable[[Session, Any], Outcome]] = {
 def open_session(record: RunRecord, services: Services) -> Session | None:
     """The session of a claimed run; None when its definition cannot even be read, and the run has failed with that."""
     try:
-        return Session(record, AgentDefinition.model_validate(record.definition), services)
+        return Session(record, _agent(record), services)
     except ValueError as error:
         ending.refuse(record, services, f"definition_shape: {error}")
         return None
+
+
+def _agent(record: RunRecord) -> AgentDefinition:
+    """The definition as it is read; one that was read before is the same for every run that has it.
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = _agents.get(record.definition_digest)
+    if found is None:
+        found = AgentDefinition.model_validate(record.definition)
+        if record.definition_digest:
+            if len(_agents) >= REMEMBERED:
+                _agents.clear()
+            _agents[record.definition_digest] = found
+    return found
 
 
 def drive(session: Session) -> None:
