@@ -11,6 +11,7 @@ from typing import NoReturn
 import typer
 
 from orchestrator.commands import (
+    agents,
     api,
     chat,
     connections,
@@ -21,6 +22,7 @@ from orchestrator.commands import (
     hooks,
     keys,
     knowledge,
+    memories,
     plans,
     plugins,
     presets,
@@ -49,6 +51,8 @@ def application() -> typer.Typer:
     for part in (projects.app, plans.app, signals.app, chat.app, presets.app, api.app, upkeep.app):
         app.add_typer(part)
     app.add_typer(graph.app, name="graph")
+    app.add_typer(agents.app, name="agents")
+    app.add_typer(memories.app, name="memories")
     app.add_typer(connections.app, name="connections")
     app.add_typer(generators.app, name="generators")
     app.add_typer(hooks.app, name="hooks")

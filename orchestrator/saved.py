@@ -18,16 +18,17 @@ from orchestrator.settings import Settings
 from orchestrator.store import agents, audit, generators, memories, pins
 from orchestrator.store.database import get_database
 from orchestrator.store.memories import Space
-from registry.agents import AgentDefinition
+from registry.agents import ROW_COLUMNS, AgentDefinition
 from registry.base import Json
+from registry.citizens import CITIZENS, Citizen
 from registry.errors import Fault, Refused, WrongUse
 from registry.generators import Generator, Unusable, built_in, faults, plan, unused
 from registry.graph.validation import check_registries, parse_agent
 from registry.ids import new_id
 from registry.skills.registry import SkillRegistry
 
-#: Columns of the row, which nobody writes into a definition.
-_COLUMNS: Final = ("id", "ownerId", "beingId", "isPublic")
+#: What nobody writes into a definition here.
+_COLUMNS: Final = ("id", *ROW_COLUMNS)
 
 
 def agent_list(settings: Settings, *, limit: int, after: tuple[int, str] | None) -> list[dict[str, Json]]:
@@ -55,11 +56,7 @@ def create_agent(settings: Settings, skills: SkillRegistry, body: dict[str, Json
     made = _valid(settings, skills, body, new_id(), person=person)
 
     def write(connection: Connection) -> dict[str, Json]:
-        _free(connection, settings, skills, made.name)
-        if agents.count_saved(connection, settings.owner) >= MAX_SAVED:
-            raise Refused(f"{MAX_SAVED} agents are saved already; delete one first", code="quota")
-        agents.save(connection, settings.owner, made, name_key=comparable_name(made.name), call_key=None)
-        audit.record(connection, settings.owner, settings.by, "agent.saved", made.id, **_rights(made))
+        _insert(connection, settings, skills, made)
         return _agent(_mine(connection, settings, made.id))
 
     return _twice(settings, write)
@@ -122,6 +119,44 @@ def promote_agent(settings: Settings, agent_id: str, *, version: str | None) -> 
         return _agent(_mine(connection, settings, agent_id))
 
     return get_database(settings).write(write)
+
+
+def citizen_list(settings: Settings) -> list[dict[str, Json]]:
+    """The twelve, by name, each with the id of the owner's copy."""
+    with get_database(settings).read() as connection:
+        mine = agents.beings(connection, settings.owner)
+    return [_citizen(one, mine.get(id_)) for id_, one in CITIZENS.items()]
+
+
+def citizen(settings: Settings, citizen_id: str) -> dict[str, Json]:
+    """One of the twelve.
+
+    Raises:
+        Refused: `unknown_citizen`.
+    """
+    found = _one_of_twelve(citizen_id)
+    with get_database(settings).read() as connection:
+        return _citizen(found, agents.beings(connection, settings.owner).get(found.id))
+
+
+def adopt_citizen(settings: Settings, skills: SkillRegistry, citizen_id: str) -> tuple[dict[str, Json], bool]:
+    """Gives the owner a copy of a citizen, and says whether it is new: of each there is one, however often asked for.
+
+    Its memory is the being's, per owner: whoever removes a copy and takes the citizen on again finds it as it was.
+
+    Raises:
+        Refused: `unknown_citizen`, `name_taken`, `quota`.
+    """
+    found = _one_of_twelve(citizen_id)
+    made = _as_being(_valid(settings, skills, found.body(), new_id(), person=False), found.id)
+
+    def write(connection: Connection) -> dict[str, Json]:
+        if (mine := agents.copy_of(connection, settings.owner, found.id)) is None:
+            _insert(connection, settings, skills, made, found.id)
+        return _agent(_mine(connection, settings, mine or made.id))
+
+    kept = _twice(settings, write)
+    return kept, kept["id"] == made.id
 
 
 def remove_agent(settings: Settings, agent_id: str, *, version: str | None) -> None:
@@ -300,6 +335,29 @@ def _free(connection: Connection, settings: Settings, skills: SkillRegistry, nam
         raise Refused(f"an agent is called {name[:120]!r} already; take another name", code="name_taken")
 
 
+def _insert(
+    connection: Connection,
+    settings: Settings,
+    skills: SkillRegistry,
+    made: AgentDefinition,
+    being_id: str | None = None,
+) -> None:
+    _free(connection, settings, skills, made.name)
+    if agents.count_saved(connection, settings.owner) >= MAX_SAVED:
+        raise Refused(f"{MAX_SAVED} agents are saved already; delete one first", code="quota")
+    name_key = comparable_name(made.name)
+    agents.save(connection, settings.owner, made, name_key=name_key, call_key=None, being_id=being_id)
+    audit.record(connection, settings.owner, settings.by, "agent.saved", made.id, **_rights(made), being=being_id)
+
+
+def _one_of_twelve(citizen_id: str) -> Citizen:
+    if (found := CITIZENS.get(citizen_id)) is None:
+        raise Refused(
+            f"there is no citizen {citizen_id[:80]!r}; there are {', '.join(CITIZENS)}", code="unknown_citizen"
+        )
+    return found
+
+
 def _same(row: Row[Any], version: str | None) -> None:
     if version is not None and version != row.definition_digest:
         raise Refused("it was changed since you read it; read it again", code="version_conflict")
@@ -327,6 +385,11 @@ def _agent(row: Row[Any]) -> dict[str, Json]:
     times = {"createdAt": row.created_at, "updatedAt": row.updated_at}
     about = {"id": row.key, "name": row.name, "beingId": row.being_id, "digest": row.definition_digest}
     return {**row.body, **about, **times}
+
+
+def _citizen(one: Citizen, agent_id: str | None) -> dict[str, Json]:
+    about = {"voice": one.persona.voice, "backstory": one.soul.backstory, "agentId": agent_id}
+    return one.agent().to_json() | about
 
 
 def _generator(row: Row[Any]) -> dict[str, Json]:

@@ -99,6 +99,10 @@ class Hook(Part):
     when: HookFilter | None = None
 
 
+#: Fields that a saved row decides and no writer of a definition: they are read over wherever one is written.
+ROW_COLUMNS: Final = ("ownerId", "beingId", "isPublic")
+
+
 class AgentDefinition(Part):
     """An agent as it is written, saved and run.
 
@@ -142,7 +146,7 @@ class AgentDefinition(Part):
     compaction: Compaction | None = Compaction()
     #: Only people write them.
     hooks: list[Hook] = Field(default_factory=list)
-    #: Columns of the saved row.
+    #: Columns of the saved row (`ROW_COLUMNS`).
     owner_id: str | None = None
     being_id: str | None = None
     is_public: bool | None = None

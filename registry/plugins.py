@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
+from registry.agents import ROW_COLUMNS
 from registry.base import Json, Model
 from registry.errors import Fault, WrongUse
 from registry.jsontext import JsonFault, digest, parse
@@ -212,6 +213,10 @@ def _unsound(bundle: Bundle) -> Iterator[Fault]:
             yield Fault(f"agents[{place}].id", "foreign_name", f"has to begin with {manifest.id}-")
         if agent.get("hooks"):
             yield Fault(f"agents[{place}].hooks", "not_allowed", "an agent of a plugin binds no hooks")
+        for name in ROW_COLUMNS:
+            if agent.get(name) is not None:
+                words = "an agent of a plugin is nobody's being and nobody's own"
+                yield Fault(f"agents[{place}].{name}", "not_allowed", words)
     if manifest.entry is not None:
         yield from _functions(bundle, manifest.entry)
 

@@ -95,7 +95,12 @@ class Showroom:
         """Every page, by address."""
         yield from ("/", "/inbox", "/agents", "/library", "/schedules", "/workers", "/login")
         yield from ("/threads", f"/threads/{self.thread_id}", "/memories", "/knowledge", "/connections")
-        yield from ("/generators", f"/generators/{self.generator_id}", f"/agents/{self.agent_id}")
+        yield from (
+            "/generators",
+            f"/generators/{self.generator_id}",
+            f"/agents/{self.agent_id}",
+            "/agents/kasimir-dove",
+        )
         yield from (f"/inbox/{id_}" for id_ in self.signal_ids)
         for made, tasks in ((self.busy, list(self.busy.task_ids)), (self.done, list(self.done.task_ids)[:1])):
             at = f"/projects/{made.id}"

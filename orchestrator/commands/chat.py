@@ -183,7 +183,8 @@ def _end(settings: "Settings", room: "Room", *, delete: bool) -> None:
 
 def _threads(settings: "Settings") -> list[dict[str, Json]]:
     if settings.api_url is not None:
-        from orchestrator.commands.shelves import PAGE, elsewhere
+        from orchestrator.commands.agent_shelf import PAGE
+        from orchestrator.commands.shelves import elsewhere
 
         return list(elsewhere(settings).ask("GET", "studio/threads", params={"limit": str(PAGE)})["items"])
     from orchestrator.store import threads

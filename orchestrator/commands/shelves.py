@@ -5,8 +5,8 @@ import base64
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from orchestrator.commands.agent_shelf import PAGE, AgentsElsewhere, AgentShelf, AgentsHere, View
 from orchestrator.commands.output import looking
-from registry.base import Json
 from registry.errors import Refused
 
 if TYPE_CHECKING:
@@ -14,14 +14,12 @@ if TYPE_CHECKING:
     from orchestrator.settings import Settings
     from registry.generators import Generator
 
-View = dict[str, Json]
-#: Rows of one page, and of a list at most.
-PAGE: Final = 200
+#: Rows of a list at most.
 MOST: Final = 1_000
 
 
-class Shelf(Protocol):
-    """Generators, plugins, schedules, webhooks and what agents look things up in."""
+class Shelf(AgentShelf, Protocol):
+    """Agents, generators, plugins, schedules, webhooks and what agents look things up in."""
 
     def generators(self) -> list[View]: ...
     def generator(self, given: str) -> View: ...
@@ -91,11 +89,8 @@ def elsewhere(settings: "Settings") -> "Client":
     return client
 
 
-class Here:
+class Here(AgentsHere):
     """Rows of a database that this process reaches."""
-
-    def __init__(self, settings: "Settings") -> None:
-        self._settings = settings
 
     def generators(self) -> list[View]:
         from orchestrator import saved
@@ -216,12 +211,8 @@ class Here:
         return meant(given, (row["id"] for row in self.schedules()), "schedule")
 
 
-class Elsewhere:
+class Elsewhere(AgentsElsewhere):
     """A studio's HTTP API."""
-
-    def __init__(self, client: "Client") -> None:
-        self._ask = client.ask
-        self._client = client
 
     def generators(self) -> list[View]:
         first = self._ask("GET", "studio/generators", params={"limit": str(PAGE)})

@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, insert, literal, or_, select, tuple_, update
 
 from orchestrator.store import definitions as definitions_moves
+from orchestrator.store import sql
 from orchestrator.store.database import now_ms
 from orchestrator.store.tables import agents, definitions
 from registry.agents import AgentDefinition
@@ -150,19 +151,21 @@ def save(
     call_key: str | None,
     project_id: str | None = None,
     creator_key: str | None = None,
+    being_id: str | None = None,
 ) -> None:
     """Saves an agent for its owner, under the definition's own id.
 
     Args:
         project_id: the project it lives for; None: until it is deleted.
         creator_key: whose delegate it is.
+        being_id: the being it is; nothing an agent wrote says so.
     """
     definitions_moves.keep(connection, {agent.definition_digest: agent.to_json()})
     row = {
         "id": agent.id,
         "owner_id": owner_id,
         "project_id": project_id,
-        "being_id": None,
+        "being_id": being_id,
         "key": agent.id,
         "name": agent.name,
         "role": agent.role or "",
@@ -184,6 +187,18 @@ def change(connection: Connection, row_id: str, agent: AgentDefinition, *, name_
         "name_key": name_key,
     }
     connection.execute(update(agents).where(agents.c.id == row_id).values(updated_at=now_ms(), **values))
+
+
+def beings(connection: Connection, owner_id: str) -> dict[str, str]:
+    """The beings among an owner's saved agents: whose memory it is -> the agent's id."""
+    query = select(agents.c.being_id, agents.c.key).where(_saved(owner_id), agents.c.being_id.is_not(None))
+    return {row.being_id: row.key for row in connection.execute(query)}
+
+
+def copy_of(connection: Connection, owner_id: str, being_id: str) -> str | None:
+    """The id of an owner's agent that is this being; whoever is about to make one waits for another who does."""
+    sql.take_turns(connection, f"adopting {owner_id} {being_id}")
+    return beings(connection, owner_id).get(being_id)
 
 
 def promote(connection: Connection, row_id: str, being: AgentDefinition) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from registry.agents import AgentDefinition
+from registry.agents import ROW_COLUMNS, AgentDefinition
 from registry.base import Json
 from registry.graph.checks import agent, calls, fields, flow, maps, places, waits, wiring
 from registry.graph.checks.draft import Draft
@@ -81,12 +81,17 @@ def validate(definition: Json, limits: GraphLimits = USUAL) -> list[Finding]:
 
 
 def parse_agent(definition: Json, limits: GraphLimits = USUAL) -> tuple[AgentDefinition | None, list[Finding]]:
-    """The agent, or None when a finding of the structural level is an error; the findings either way."""
+    """The agent, or None when a finding of the structural level is an error; the findings either way.
+
+    The columns of a saved row may stand there and say nothing: who writes a file must not become a being by it, and
+    read what that being remembers.
+    """
     found = validate(definition, limits)
     if any(finding.severity == "error" for finding in found):
         return None, found
     try:
-        return AgentDefinition.model_validate(definition), found
+        written = {name: value for name, value in definition.items() if name not in ROW_COLUMNS}
+        return AgentDefinition.model_validate(written), found
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         path = ".".join(str(step) for step in first["loc"])

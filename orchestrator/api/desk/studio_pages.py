@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from orchestrator import lookup, saved, timetable
 from orchestrator.api.auth import Asking, Person
-from orchestrator.api.desk.rendering import page
+from orchestrator.api.desk.rendering import page, said
 from orchestrator.api.desk.routing import router as make_router
 from orchestrator.api.desk.routing import shell
 from orchestrator.api.shared import skills
@@ -21,6 +21,7 @@ from orchestrator.store.tables import agents, definitions, projects, runs, worke
 from orchestrator.store.workers import SILENT_MS
 from orchestrator.wiring import unwired
 from registry.agents import AgentDefinition
+from registry.citizens import CITIZENS
 from registry.errors import Refused
 from registry.graph.drawing.svg import draw
 from registry.packs import PACKS
@@ -42,6 +43,8 @@ class Shown:
     at: str
     source: str
     lacks: tuple[str, ...] = ()
+    #: Of a citizen nobody here has taken on yet: its id.
+    adopt: str | None = None
 
 
 @router.get("/agents")
@@ -49,13 +52,21 @@ def agent_list(asking: Person) -> Response:
     mine = [_saved(one) for one in saved.agent_list(asking.settings, limit=MOST, after=None)]
     presets = _presets(asking)
     shipped = [_preset(presets, id_) for id_ in presets]
-    facts = {"mine": mine, "shipped": shipped, "faults": presets.faults}
+    citizens = [_citizen(one) for one in saved.citizen_list(asking.settings) if one["agentId"] is None]
+    facts = {"mine": mine, "citizens": citizens, "shipped": shipped, "faults": presets.faults}
     return page("agents.html", shell(asking, "agents", **facts))
 
 
 @router.get("/agents/{agent_id}")
 def agent(asking: Person, agent_id: str) -> Response:
     return page("agent.html", shell(asking, "agents", shown=_agent(asking, agent_id), project=None))
+
+
+@router.post("/citizens/{citizen_id}/adopt")
+def adopt(asking: Person, citizen_id: str) -> Response:
+    """Takes a citizen on."""
+    kept, _ = saved.adopt_citizen(asking.settings, skills(), citizen_id)
+    return said("Adopted: projects with this role are given to it", go=f"/agents/{kept['id']}")
 
 
 @router.get("/agents/{agent_id}/graph.svg")
@@ -140,6 +151,8 @@ def _agent(asking: Asking, agent_id: str) -> Shown:
     presets = _presets(asking)
     if agent_id in presets:
         return _preset(presets, agent_id)
+    if agent_id in CITIZENS:
+        return _citizen(saved.citizen(asking.settings, agent_id))
     return _saved(saved.agent(asking.settings, agent_id))
 
 
@@ -148,6 +161,12 @@ def _saved(found: dict[str, Any]) -> Shown:
     names = set(known) | {field.alias for field in known.values() if field.alias}
     body = {name: value for name, value in found.items() if name in names}
     return Shown(AgentDefinition.model_validate(body), f"/agents/{found['id']}", "yours")
+
+
+def _citizen(found: dict[str, Any]) -> Shown:
+    id_ = str(found["id"])
+    free = found["agentId"] is None
+    return Shown(CITIZENS[id_].agent(), f"/agents/{id_}", "a citizen", adopt=id_ if free else None)
 
 
 def _presets(asking: Asking) -> Presets:

@@ -1,4 +1,4 @@
-"""Saved agents: what projects and conversations name by id or name."""
+"""Saved agents: what projects and conversations name by id or name; and the citizens, whom an owner takes on."""
 
 from typing import Annotated
 
@@ -18,6 +18,7 @@ from registry.base import Json
 router = make_router("agents")
 
 AgentId = Annotated[str, Path(min_length=1, max_length=100)]
+CitizenId = Annotated[str, Path(min_length=1, max_length=100, description="As in `ansel-brook`.")]
 #: An agent definition is judged by its own checks, which name every fault at its place.
 Definition = Annotated[
     dict[str, Json],
@@ -42,6 +43,25 @@ class AgentView(Out):
 class AgentPage(Out):
     items: list[AgentView]
     next: str | None
+
+
+class CitizenView(Out):
+    """One of the twelve: its definition, and the copy that is yours."""
+
+    id: str
+    name: str
+    role: str
+    avatar: str
+    description: str
+    voice: str
+    backstory: str
+    skills: list[str]
+    being_id: str = Field(description="Its own id, which every copy keeps: memories are found by it.")
+    agent_id: str | None = Field(description="The saved agent that is your copy; null: it is not adopted.")
+
+
+class CitizenList(Out):
+    items: list[CitizenView]
 
 
 @router.get("/agents", response_model=AgentPage, summary="Your saved agents, the eldest first")
@@ -79,6 +99,31 @@ def promote_agent(asking: Writing, agent_id: AgentId, if_match: IfMatch = None) 
     """From now on it remembers across projects, what it has noted for itself so far included. There is no way back;
     one that is a being already stays as it is."""
     return _reply(saved.promote_agent(asking.settings, agent_id, version=version_of(if_match)))
+
+
+@router.get("/citizens", response_model=CitizenList, summary="The twelve citizens, by name")
+def list_citizens(asking: Reading) -> Reply:
+    """Beings that every studio has. No team takes one before you adopt it."""
+    return Reply({"items": saved.citizen_list(asking.settings)})
+
+
+@router.get("/citizens/{citizen_id}", response_model=CitizenView, summary="One citizen")
+def show_citizen(asking: Reading, citizen_id: CitizenId) -> Reply:
+    return Reply(saved.citizen(asking.settings, citizen_id))
+
+
+@router.post(
+    "/citizens/{citizen_id}/adopt",
+    response_model=AgentView,
+    status_code=201,
+    summary="Take a citizen on",
+    responses=problems(409) | {200: {"model": AgentView, "description": "It was adopted before; this is your copy."}},
+)
+def adopt_citizen(asking: Writing, citizen_id: CitizenId) -> Reply:
+    """A copy becomes one of your saved agents, taken for projects as they are. It remembers as the being it is, for you
+    alone; deleted and adopted again it finds its memory as it was."""
+    kept, created = saved.adopt_citizen(asking.settings, skills(), citizen_id)
+    return _reply(kept, 201 if created else 200)
 
 
 @router.delete("/agents/{agent_id}", status_code=204, summary="Delete an agent", responses=problems(412))

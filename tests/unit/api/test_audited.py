@@ -48,6 +48,7 @@ AUDITED: Final[dict[Way, str]] = {
     ("PATCH", "/agents/{agent_id}"): "agent.changed",
     ("POST", "/agents/{agent_id}/promote"): "agent.promoted",
     ("DELETE", "/agents/{agent_id}"): "agent.removed",
+    ("POST", "/citizens/{citizen_id}/adopt"): "agent.saved",
     ("PUT", "/connections/{name}"): "connection.saved",
     ("DELETE", "/connections/{name}"): "connection.removed",
     ("POST", "/connections/{name}/remove"): "connection.removed",

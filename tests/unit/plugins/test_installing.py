@@ -89,6 +89,7 @@ def test_a_folder_and_every_kind_of_archive_are_the_same_plugin(tmp_path: Path, 
         ({"skills": []}, "invalid_value"),
         ({"surprise": 1}, "unknown_field"),
         ({"agents": [{"id": "ada", "name": "A", "instructions": "x"}]}, "foreign_name"),
+        ({"agents": [{"id": "hello-a", "name": "A", "instructions": "x", "beingId": "ansel-brook"}]}, "not_allowed"),
     ],
 )
 def test_what_does_not_hold_together_is_refused_by_name(tmp_path: Path, fields: dict[str, Any], code: str) -> None:
