@@ -26,7 +26,7 @@ def list_agents(as_json: AsJson = False) -> None:
         say("no saved agents: `officina agents adopt ID` takes a citizen on, `officina agents citizens` lists them")
     for row in rows:
         being = f"  being {row['beingId']}" if row["beingId"] else ""
-        say(_line(f"{row['id']}  {row['name']} ({row.get('role') or 'no role'}){being}"))
+        say(f"{row['id']}  {_line(row['name'])} ({_line(row.get('role') or 'no role')}){being}")
 
 
 @app.command()
@@ -40,7 +40,7 @@ def citizens(as_json: AsJson = False) -> None:
         return
     for row in rows:
         yours = f"  yours: {row['agentId']}" if row["agentId"] else ""
-        say(_line(f"{row['id']:<14}  {row['role']:<10}  {row['description']}{yours}", 300))
+        say(f"{row['id']:<14}  {row['role']:<10}  {row['description']}{yours}")
 
 
 @app.command()
@@ -81,8 +81,8 @@ def _show(kept: dict[str, Json], as_json: bool) -> None:
         say(str(kept["id"]))
 
 
-def _line(text: str, most: int = 160) -> str:
+def _line(text: object) -> str:
     from orchestrator.terminal.wording import one_line
     from registry.masking import mask_text
 
-    return mask_text(one_line(text, most))
+    return mask_text(one_line(text, 120))
