@@ -130,8 +130,8 @@ class Terminal:
     def _filled(self, word: str, words: list[str]) -> str:
         if not _CAPITALS.fullmatch(word):
             return word
-        if word == "ID" and words[1] == "hooks":
-            return self._first(["hooks", "list", "--json"], "id")
+        if word == "ID" and words[1] in ("hooks", "agents"):
+            return self._first([words[1], "list", "--json"], "id")
         if word == "SIGNAL" or (word == "ID" and words[1] in ("signals", "answer")):
             return self._first(["signals", "--json"], "id")
         if word in ("PROJECT", "ID"):
