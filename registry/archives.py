@@ -6,6 +6,7 @@ Only texts that a person can read, below one folder, without links. What an arch
 import gzip
 import io
 import os
+import re
 import stat
 import tarfile
 import zipfile
@@ -25,6 +26,8 @@ MAX_TOTAL: Final = 4 * 1024 * 1024
 MAX_ARCHIVE: Final = 8 * 1024 * 1024
 #: Kinds of files that can be read before they are trusted.
 SUFFIXES: Final = (*(".py", ".md", ".txt", ".json", ".csv", ".yaml", ".yml", ".toml", ".html", ".css", ".js"), "")
+#: How a folder or an archive in the plugin folder may be called for those who install it from elsewhere.
+LAID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 #: Folders and files that tools leave, which are no part of a plugin.
 _TOOLS: Final = frozenset({"__pycache__", "__MACOSX"})
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -7,7 +7,6 @@ import typer
 
 from orchestrator.commands.output import note, say, say_json
 from registry.base import Json
-from registry.errors import Fault, WrongUse
 
 app = typer.Typer(help="Skills, agents and hooks that others wrote.", no_args_is_help=True)
 
@@ -40,26 +39,24 @@ def install(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Install a plugin, or another version in its place; it may use what you grant and nothing else."""
-    from orchestrator import plugins
+    """Install a plugin, or another version in its place; it may use what you grant and nothing else.
+
+    At a studio elsewhere (OFFICINA_API_URL) PATH is the name of a folder or an archive in the plugin folder there.
+    """
+    from orchestrator.commands.shelves import shelf
     from orchestrator.settings import get_settings
-    from orchestrator.store import database
-    from registry.packs.names import taken
-    from registry.skills import catalogue
 
     settings = get_settings()
-    if settings.api_url is not None:
-        words = "a plugin is installed where its files are: run this at the studio, or POST /api/plugins there"
-        raise WrongUse(words, faults=[Fault("PATH", "wrong_use", words)])
-    database.prepare(settings)
-    made = plugins.install(settings, source, grant or [], taken=taken(catalogue.build()), expect=expect)
+    made = shelf(make=True).install_plugin(str(source), grant or [], expect)
     if as_json:
         say_json(made)
     else:
         say(_line(made))
     if missing := [one for one in made["capabilities"] if one not in made["granted"]]:
         note(f"it asks for more, and what needs it will fail: {', '.join(missing)}")
-    if not settings.plugins.run:
+    if settings.api_url is not None:
+        note(f"it was read from {source} in the plugin folder of {settings.api_url}, not from this machine")
+    elif not settings.plugins.run:
         note("plugins do not run yet: set OFFICINA_PLUGINS__RUN=true where the workers start")
 
 

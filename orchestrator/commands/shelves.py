@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from orchestrator.commands.agent_shelf import PAGE, AgentsElsewhere, AgentShelf, AgentsHere, View
 from orchestrator.commands.output import looking
-from registry.errors import Refused
+from registry.errors import Fault, Refused, WrongUse
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
@@ -30,6 +30,10 @@ class Shelf(AgentShelf, Protocol):
         ...
 
     def plugins(self) -> list[View]: ...
+    def install_plugin(self, source: str, grant: list[str], expect: str | None) -> View:
+        """`source`: a path of this machine; at a studio elsewhere a name in its own plugin folder."""
+        ...
+
     def switch_plugin(self, given: str, *, on: bool) -> View: ...
     def remove_plugin(self, given: str) -> None: ...
 
@@ -124,6 +128,15 @@ class Here(AgentsHere):
         from orchestrator import plugins
 
         return plugins.listed(self._settings)
+
+    def install_plugin(self, source: str, grant: list[str], expect: str | None) -> View:
+        from pathlib import Path
+
+        from orchestrator import plugins
+        from registry.packs.names import taken
+        from registry.skills import catalogue
+
+        return plugins.install(self._settings, Path(source), grant, taken=taken(catalogue.build()), expect=expect)
 
     def switch_plugin(self, given: str, *, on: bool) -> View:
         from orchestrator import plugins
@@ -234,6 +247,19 @@ class Elsewhere(AgentsElsewhere):
 
     def plugins(self) -> list[View]:
         return list(self._ask("GET", "plugins")["items"])
+
+    def install_plugin(self, source: str, grant: list[str], expect: str | None) -> View:
+        from registry.archives import LAID
+
+        if not LAID.fullmatch(source):
+            words = (
+                f"{source[:80]!r} is no name: a studio elsewhere installs what lies in its own plugin folder "
+                "(OFFICINA_PLUGINS__ROOT there) and takes nothing from this machine; lay the plugin there and give the "
+                "name of its folder or archive"
+            )
+            raise WrongUse(words, faults=[Fault("PATH", "not_there", words)])
+        body = {"dir": source, "grant": grant} | ({"expect": expect} if expect is not None else {})
+        return self._ask("POST", "plugins", body)
 
     def switch_plugin(self, given: str, *, on: bool) -> View:
         return self._ask("POST", f"plugins/{part(given)}/{'enable' if on else 'disable'}")

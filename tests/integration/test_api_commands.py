@@ -162,6 +162,32 @@ def test_a_key_never_approves_and_a_session_does(
     assert (again.returncode, "already_answered" in again.stderr) == (1, True)
 
 
+def test_a_plugin_is_installed_out_of_the_plugin_folder_of_the_studio(
+    officina: Run, there: ApiProcess, settings: Settings, tmp_path: Path
+) -> None:
+    from orchestrator import plugins
+    from tests.integration.test_plugins import of_the_page
+
+    far = {"OFFICINA_API_URL": there.url}
+    source = of_the_page(tmp_path)
+    plugins.folder(settings).mkdir(parents=True)
+    source.rename(plugins.folder(settings) / "laid")
+    digest = plugins.review(plugins.folder(settings) / "laid")["digest"]
+    officina("login", keys.make_code(settings), **far)
+
+    here = officina("plugins", "install", str(source), **far)
+    by_a_key = officina("plugins", "install", "laid", **far, OFFICINA_API_KEY=key_of(settings))
+    other = officina("plugins", "install", "laid", "--expect", "0" * 64, **far)
+    made = officina("plugins", "install", "laid", "--grant", "files:read", "--expect", digest, "--json", **far)
+
+    assert (here.returncode, "takes nothing from this machine" in here.stderr) == (2, True)
+    assert (by_a_key.returncode, "not_a_person" in by_a_key.stderr) == (1, True)
+    assert (other.returncode, "changed" in other.stderr) == (1, True)
+    assert (made.returncode, json.loads(made.stdout)["granted"]) == (0, ["files:read"])
+    assert f"in the plugin folder of {there.url}, not from this machine" in made.stderr
+    assert [one["id"] for one in plugins.listed(settings)] == ["wordcount"]
+
+
 def test_a_key_is_given_an_end_on_the_command_line(officina: Run, settings: Settings) -> None:
     made = officina("keys", "add", "ci", "--expires", "90d", "--json")
     wrong = officina("keys", "add", "ci", "--expires", "soon")

@@ -12,14 +12,15 @@ from orchestrator.api.models import Out
 from orchestrator.api.parts import router as make_router
 from orchestrator.api.replies import Reply, problems
 from orchestrator.api.shared import skills
+from registry.archives import LAID
 from registry.base import Model
 from registry.packs.names import taken
 
 router = make_router("plugins", prefix="/api")
 
 PluginId = Annotated[str, Path(min_length=1, max_length=100)]
-#: A folder or an archive that its owner laid into the plugin folder; nothing else of this machine can be named.
-Laid = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
+#: Nothing else of this machine can be named.
+Laid = Annotated[str, StringConstraints(pattern=f"^{LAID.pattern}$")]
 
 
 class NewPlugin(Model):
