@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import sys
 import tokenize
 from collections.abc import Iterable, Iterator
 from enum import Enum
@@ -15,10 +16,9 @@ import yaml
 from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticUndefined
 
-from orchestrator import sections, settings
 from orchestrator.settings import Model, Settings
 from registry.base import Json
-from registry.graph import findings, limits, model
+from registry.graph import findings, model
 
 FOLDER = Path(__file__).parent / "reference"
 ROOT = FOLDER.parents[1]
@@ -199,9 +199,8 @@ def _docstrings(group: type[BaseModel]) -> dict[str, str]:
     """What stands below each field, those of a base as well."""
     found: dict[str, str] = {}
     for one in reversed(group.__mro__):
-        for module in (sections, settings, limits):
-            if one.__module__ == module.__name__:
-                found |= _below(Path(str(module.__file__)), one.__name__)
+        if one.__module__.partition(".")[0] in ("registry", "orchestrator"):
+            found |= _below(Path(str(sys.modules[one.__module__].__file__)), one.__name__)
     return found
 
 

@@ -6,9 +6,10 @@ looking ends.
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -22,8 +23,11 @@ from orchestrator.terminal.rendering import answer_command
 from orchestrator.terminal.talking import Talk
 from orchestrator.terminal.wording import one_line
 from registry.base import Json
-from registry.errors import Refused
+from registry.errors import Refused, SkillError
 from registry.ids import new_id
+
+if TYPE_CHECKING:
+    from orchestrator.attachments import Attachment
 
 #: Seconds a run may wait for a worker before that is worth a word.
 PATIENCE_S = 5.0
@@ -74,6 +78,7 @@ class Chat:
             answers one, so that no line of a script is ever taken for a yes it was not meant to be.
         tell: takes each turn as JSON, instead of lines on the console.
         unnamed: the thread has no title yet: the first message becomes it.
+        attached: files that come with the first message.
     """
 
     def __init__(
@@ -85,10 +90,11 @@ class Chat:
         direct: bool = False,
         tell: Say | None = None,
         unnamed: bool = False,
+        attached: "Sequence[Attachment]" = (),
     ) -> None:
         self.room, self.thread_id, self._console = room, room.id, console
         self._read, self._direct, self._tell = read, direct, tell
-        self._unnamed = unnamed
+        self._unnamed, self._attached = unnamed, attached
         self._seen = 0
         self._all_well = True
         #: A line that was read to answer a question and was no answer: the next thing that is said.
@@ -128,8 +134,8 @@ class Chat:
         words, key = line.removeprefix("/"), new_id()
         while True:
             try:
-                run_id = self.room.send(words, key)
-            except Refused as refused:
+                run_id = self.room.send(words, key, self._attached)
+            except (Refused, SkillError) as refused:
                 if refused.code not in BUSY:
                     return self._refused(refused)
                 # A schedule's message was before us, or somebody else's: it is shown, and then it is our turn.
@@ -137,6 +143,7 @@ class Chat:
                 if under_way is not None and not self._follow(str(under_way)):
                     return False
                 continue
+            self._attached = ()
             if self._unnamed:
                 self._unnamed = False
                 self.room.rename(one_line(words, TITLE_CHARS))
@@ -157,7 +164,7 @@ class Chat:
         self._all_well = self._all_well and self._direct
         return True
 
-    def _refused(self, refused: Refused) -> bool:
+    def _refused(self, refused: Refused | SkillError) -> bool:
         self._say(Text(f"{refused.code}: {refused.message}", style="bold red"))
         if self._tell is not None:
             self._tell({"threadId": self.thread_id, "status": "refused", "code": refused.code, "message": str(refused)})

@@ -53,6 +53,8 @@ class Who:
     name: str
     #: Unix milliseconds from when on key or session are of no use; None: until they are taken away.
     until: int | None = None
+    #: The row of the key or session; None: the token of the settings, which nobody can take away meanwhile.
+    pass_id: str | None = None
 
 
 def add(
@@ -160,9 +162,7 @@ def identify(settings: Settings, text: str) -> Who | None:
     with database.read() as connection:
         if text.startswith(SESSION):
             found = access.session_by_digest(connection, digests)
-            return found and Who(
-                found.owner_id, person=True, scopes=frozenset(SCOPES), name=found.owner_id, until=found.expires_at
-            )
+            return found and _person(found.owner_id, found.id, found.expires_at)
         found = access.key_by_digest(connection, digests)
     if found is None:
         return None
@@ -173,7 +173,11 @@ def identify(settings: Settings, text: str) -> Who | None:
     if found.unnoted:
         database.write(lambda c: access.note_use(c, found.id))
     name, scopes = f"key {found.name}", frozenset(found.scopes)
-    return Who(found.owner_id, person=False, scopes=scopes, name=name, until=found.expires_at)
+    return Who(found.owner_id, person=False, scopes=scopes, name=name, until=found.expires_at, pass_id=found.id)
+
+
+def _person(owner_id: str, session_id: str, until: int | None) -> Who:
+    return Who(owner_id, person=True, scopes=frozenset(SCOPES), name=owner_id, until=until, pass_id=session_id)
 
 
 def make_code(settings: Settings, owner: str | None = None) -> str:
@@ -204,7 +208,7 @@ def redeem(settings: Settings, code: str) -> tuple[str, Who]:
     if owner_id is None:
         words = "that code is of no use (any more): each works once, for ten minutes; `officina keys code` makes one"
         raise Refused(words, code="unknown_code")
-    return text, Who(owner_id, person=True, scopes=frozenset(SCOPES), name=owner_id)
+    return text, _person(owner_id, row["id"], None)
 
 
 def end(settings: Settings, token: str) -> None:

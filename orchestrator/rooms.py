@@ -1,8 +1,9 @@
 """The thread a person sits in, as `chat` needs it: the rows here, or a thread of a studio elsewhere."""
 
+import base64
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -11,6 +12,7 @@ from orchestrator.records import Event
 from registry.base import Json
 
 if TYPE_CHECKING:
+    from orchestrator.attachments import Attachment
     from orchestrator.client import Client
     from orchestrator.settings import Settings
 
@@ -35,11 +37,11 @@ class Room(Protocol):
         """Number of the last line of its trace."""
         ...
 
-    def send(self, text: str, key: str) -> str:
-        """Says something; gives the run it began.
+    def send(self, text: str, key: str, attached: "Sequence[Attachment]" = ()) -> str:
+        """Says something, with files; gives the run it began.
 
         Raises:
-            Refused: `thread_busy`, `pending_signal`, `unknown_agent`.
+            Refused: `thread_busy`, `pending_signal`, `unknown_agent`; `too_large`, `quota` for its files.
         """
         ...
 
@@ -90,10 +92,10 @@ class Here:
         with self._database.read() as connection:
             return events.last(connection, self.id)
 
-    def send(self, text: str, key: str) -> str:
-        from orchestrator import threads
+    def send(self, text: str, key: str, attached: "Sequence[Attachment]" = ()) -> str:
+        from orchestrator import attachments
 
-        return str(threads.send(self._settings, self.id, text, client_key=key).run_id)
+        return str(attachments.send(self._settings, self.id, text, attached, client_key=key).run_id)
 
     def compact(self) -> str:
         from orchestrator import threads
@@ -162,8 +164,10 @@ class Elsewhere:
     def last(self) -> int:
         return max((line["seq"] for line in self._client.events(self.id)), default=0)
 
-    def send(self, text: str, key: str) -> str:
-        sent = self._client.ask("POST", f"{self._path}/send", {"text": text}, {"idempotency-key": key})
+    def send(self, text: str, key: str, attached: "Sequence[Attachment]" = ()) -> str:
+        files = [{"name": one.name, "base64": base64.b64encode(one.content).decode()} for one in attached]
+        body = {"text": text} | ({"attachments": files} if files else {})
+        sent = self._client.ask("POST", f"{self._path}/send", body, {"idempotency-key": key})
         return str(sent["runId"])
 
     def compact(self) -> str:

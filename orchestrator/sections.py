@@ -124,7 +124,7 @@ class Api(Section):
     body_bytes: int = Field(2 * 1024 * 1024, ge=1_024)
     """Bytes the body of a request may have."""
     submit_bytes: int = Field(48 * 1024 * 1024, ge=1_024)
-    """Bytes a submitted project may have, its inputs included."""
+    """Bytes a submitted project may have with its inputs, a document for agents, a message with its files."""
     body_s: float = Field(30, gt=0)
     """Seconds a body may take to arrive."""
     session_hours: float = Field(168, gt=0)

@@ -182,7 +182,7 @@ def ports(settings: Settings, skills: SkillRegistry, name: str, folder: Path) ->
     if needs & _ROWS or (found is not None and found.rate):
         made |= _row_ports(settings, skills)
     if "workspace" in needs:
-        from workers.sandbox.workspace import JailedWorkspace
+        from orchestrator.workspaces.jail import JailedWorkspace
 
         folder.mkdir(parents=True, exist_ok=True)
         made["workspace"] = JailedWorkspace(folder)

@@ -27,6 +27,7 @@ from orchestrator.settings import Settings, get_settings
 from orchestrator.store import actions, agents, repairs, requests, runs, tasks, wakes, workers
 from orchestrator.store.database import Database, get_database
 from orchestrator.store_journal import StoreJournal
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.graph.validation import Registries, check_registries, parse_agent
@@ -49,7 +50,6 @@ from workers.plugins.tools import PluginTools
 from workers.sandbox.jobs import Allowed, JobKeeper
 from workers.sandbox.limits import MIB
 from workers.sandbox.process import find_sandbox
-from workers.sandbox.workspace import JailedWorkspace
 from workers.web.wiring import web_for
 
 log = logging.getLogger(__name__)

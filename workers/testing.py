@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.base import Json
 from registry.skills.context import Authority, Caller, SkillContext
 from registry.skills.registry import SkillRegistry, SkillResult
 from registry.skills.skill import Skill
-from workers.sandbox.workspace import JailedWorkspace
 
 
 class SkillBench:

@@ -15,6 +15,7 @@ from orchestrator.api.gate import Gate
 from orchestrator.api.overhearing import Overhearing
 from orchestrator.api.replies import problems
 from orchestrator.api.routes import routers
+from orchestrator.api.standing import Standing
 from orchestrator.api.waiting import Waiting
 from orchestrator.settings import Settings
 
@@ -52,6 +53,7 @@ def create_app(settings: Settings) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     feed = app.state.feed = Feed(app.state.settings)
     waiting = app.state.waiting = Waiting(app.state.settings)
+    standing = app.state.standing = Standing(app.state.settings)
     overhearing = app.state.overhearing = Overhearing(app.state.settings)
     listening = [asyncio.create_task(feed.run()), asyncio.create_task(overhearing.run())]
     try:
@@ -59,6 +61,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         feed.close()
         waiting.close()
+        await standing.close()
         for task in listening:
             task.cancel()
         with suppress(asyncio.CancelledError):

@@ -5,6 +5,7 @@ its `Origin` and `Sec-Fetch-Site`, and one that reached us through a foreign nam
 """
 
 import asyncio
+import re
 from collections.abc import MutableMapping
 from contextlib import suppress
 from typing import Any, Final
@@ -22,7 +23,7 @@ _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 #: What a probe inside a cluster asks for, under whatever name.
 _PROBES: Final = frozenset({"/health", "/health/ready"})
 #: What brings files along.
-_LARGE: Final = frozenset({("POST", "/api/studio/projects"), ("POST", "/api/studio/knowledge")})
+_LARGE: Final = re.compile(r"/api/studio/(projects|knowledge|threads/[^/]+/send)")
 _HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
@@ -70,7 +71,8 @@ class Gate:
         if scope["path"] not in _PROBES and _name(host) not in self._hosts:
             words = "this server does not answer to that host name; OFFICINA_API__HOSTS lists those it does"
             raise Refusal(403, "foreign_host", words)
-        limit = self._api.submit_bytes if (scope["method"], scope["path"]) in _LARGE else self._api.body_bytes
+        large = scope["method"] == "POST" and _LARGE.fullmatch(scope["path"])
+        limit = self._api.submit_bytes if large else self._api.body_bytes
         if scope["method"] in _SAFE:
             return limit
         _judge_origin(headers, host, scope["scheme"])

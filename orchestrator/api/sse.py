@@ -4,6 +4,8 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from functools import partial
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.responses import StreamingResponse
@@ -11,6 +13,8 @@ from starlette.types import Send
 
 from orchestrator.api.feed import Feed
 from orchestrator.api.overhearing import EVENT, Overhearing
+from orchestrator.api.standing import Standing
+from orchestrator.keys import Who
 from orchestrator.sections import Api
 
 log = logging.getLogger(__name__)
@@ -32,14 +36,15 @@ class EventStream(StreamingResponse):
         api: Api,
         overhearing: Overhearing | None = None,
         *,
-        until: int | None = None,
+        who: Who,
+        standing: Standing,
     ) -> None:
         """
         Args:
             overhearing: what agents say while they say it comes between the lines, without a number.
-            until: Unix milliseconds from when on whoever asked may not listen any more; None: as long as they like.
+            who: whoever asked; it ends when their key or session does.
         """
-        self._slow_s, self._until = api.slow_s, until
+        self._slow_s, self._who, self._standing = api.slow_s, who, standing
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         text = _text(feed, trace_id, after)
         super().__init__(text if overhearing is None else _with_pieces(text, overhearing, trace_id), headers=headers)
@@ -50,7 +55,8 @@ class EventStream(StreamingResponse):
         await send(start)
         try:
             async with asyncio.timeout(self._seconds_left()) as granted:
-                await self._send_pieces(send)
+                with self._standing.watch(self._who, partial(_expire, granted)):
+                    await self._send_pieces(send)
         except TimeoutError:
             if not granted.expired():
                 log.info("a stream was left unread for %g s and is let go", self._slow_s)
@@ -64,7 +70,12 @@ class EventStream(StreamingResponse):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
 
     def _seconds_left(self) -> float | None:
-        return None if self._until is None else max(0.0, self._until / 1000 - time.time())
+        return None if self._who.until is None else max(0.0, self._who.until / 1000 - time.time())
+
+
+def _expire(granted: asyncio.Timeout) -> None:
+    with suppress(RuntimeError):  # its time has just come anyway
+        granted.reschedule(0)
 
 
 async def _with_pieces(text: AsyncIterator[bytes], overhearing: Overhearing, trace_id: str) -> AsyncIterator[bytes]:

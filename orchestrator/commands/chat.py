@@ -14,6 +14,7 @@ from registry.errors import Fault, Refused, WrongUse
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from orchestrator.attachments import Attachment
     from orchestrator.rooms import Room
     from orchestrator.settings import Settings
 
@@ -31,6 +32,10 @@ def chat(
     script: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What the stand-in plays where no model is configured.")
     ] = None,
+    attach: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A file that comes with the first message; may be repeated."),
+    ] = None,
     every: Annotated[bool, typer.Option("--list", help="Your threads, the latest first, instead.")] = False,
     stop: Annotated[bool, typer.Option("--stop", help="End what runs in the thread, instead.")] = False,
     delete: Annotated[bool, typer.Option("--delete", help="Delete the thread, instead.")] = False,
@@ -46,6 +51,7 @@ def chat(
     if agent is None and thread is None:
         words = "say with whom to talk, or --thread ID to go on; `officina chat --list` shows your threads"
         raise WrongUse(words, faults=[Fault("AGENT", "required", words)])
+    attached = _attached(attach)
     if settings.api_url is None:
         from orchestrator.rooms import Here
 
@@ -55,7 +61,7 @@ def chat(
     if stop or delete:
         _end(settings, room, delete=delete)
         return
-    _talk(room, as_json=as_json, unnamed=thread is None and title is None)
+    _talk(room, attached, as_json=as_json, unnamed=thread is None and title is None)
 
 
 def _elsewhere(
@@ -128,7 +134,15 @@ def _script(file: Path | None) -> dict[str, Json] | None:
     return read_script(read_data(file)).model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
-def _talk(room: "Room", *, as_json: bool, unnamed: bool) -> None:
+def _attached(paths: list[Path] | None) -> "list[Attachment]":
+    if not paths:
+        return []
+    from orchestrator.attachments import read_files
+
+    return read_files(paths)
+
+
+def _talk(room: "Room", attached: "list[Attachment]", *, as_json: bool, unnamed: bool) -> None:
     from rich.console import Console
 
     from orchestrator.chat import HELP, Chat
@@ -140,7 +154,7 @@ def _talk(room: "Room", *, as_json: bool, unnamed: bool) -> None:
     tell = say_json if as_json else None
     try:
         reader = _reader(direct=direct)
-        seat = Chat(room, console, reader, direct=direct, tell=tell, unnamed=unnamed)
+        seat = Chat(room, console, reader, direct=direct, tell=tell, unnamed=unnamed, attached=attached)
         code = seat.run()
     except KeyboardInterrupt:
         note(f"\nthe thread goes on without you; come back with: officina chat --thread {room.id}")

@@ -73,6 +73,16 @@ def redeem(connection: Connection, digests: Sequence[str]) -> str | None:
     return None if owner is None else str(owner)
 
 
+def standing(connection: Connection, ids: Sequence[str]) -> set[str]:
+    """Those of these keys and sessions that are in force: neither taken away nor past their time."""
+    lasting = or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > now_ms())
+    of_programs = select(api_keys.c.id).where(api_keys.c.id.in_(ids), api_keys.c.revoked_at.is_(None), lasting)
+    of_people = select(sessions.c.id).where(
+        sessions.c.id.in_(ids), sessions.c.kind == "session", sessions.c.expires_at > now_ms()
+    )
+    return set(connection.execute(of_programs.union_all(of_people)).scalars())
+
+
 def close_session(connection: Connection, digests: Sequence[str]) -> list[tuple[str, str]]:
     """Forgets a session; returns its id and whose it was, as there is one of the digests or none."""
     gone = delete(sessions).where(sessions.c.digest.in_(digests)).returning(sessions.c.id, sessions.c.owner_id)

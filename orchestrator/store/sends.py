@@ -19,6 +19,8 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from orchestrator.records import Event, Wake
 from orchestrator.store import agents, beginnings, events, money, open_calls, projects, runs, signals, threads, wakes
 from orchestrator.store.database import now_ms
+from orchestrator.store.sql import upsert
+from orchestrator.store.tables import files
 from orchestrator.store.tables import runs as runs_table
 from orchestrator.store.thread_tables import thread_runs, triggers
 from orchestrator.store.thread_tables import threads as threads_table
@@ -40,6 +42,7 @@ class Message:
 
     text: str
     origin: Origin = "person"
+    #: Files of the workspace that come with it: `path`, `bytes`, `sha256`.
     attachments: tuple[Json, ...] = ()
     #: The schedule or webhook it is from.
     source_id: str | None = None
@@ -78,7 +81,22 @@ def send(connection: Connection, thread_id: str, message: Message) -> Sent:
         return known
     _admit(connection, thread)
     run_id = _begin(connection, project, thread, message)
+    laid = [{"project_id": thread_id, "run_id": run_id} | dict(one) for one in message.attachments]
+    upsert(connection, files, laid, written_at=now_ms())
     return Sent(run_id, True, wakes=wakes.take(connection, thread_id))
+
+
+def earlier(connection: Connection, thread_id: str, client_key: str | None) -> Sent | None:
+    """What a person's message of this key began before, without a lock; None: it may be sent, as things stand.
+
+    Raises:
+        Refused: `unknown_thread`, `thread_busy`, `pending_signal`.
+    """
+    thread = threads.get(connection, thread_id)
+    if (known := _of_key(connection, thread_id, client_key)) is not None:
+        return known
+    _admit(connection, thread)
+    return None
 
 
 def trigger(connection: Connection, thread_id: str, message: Message, *, most: int = PENDING) -> Sent:

@@ -10,13 +10,13 @@ import pytest
 
 from orchestrator import plugins
 from orchestrator.settings import Settings
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.connections import HttpConnection
 from registry.permissions import Policy
 from registry.skills.context import Authority, Caller, SkillContext
 from registry.skills.network import Incoming, Outgoing
 from registry.skills.urls import parse_url
 from tests.plugins import GREET, Workshop, skill, written
-from workers.sandbox.workspace import JailedWorkspace
 
 HEAD = "import json, os, socket, subprocess, sys, time\n\n\ndef greet(given, officina):\n"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.settings import Limits
+from orchestrator.limits import Limits
 from registry.graph import expressions
 from registry.graph.expressions import ABSENT, ExpressionError, Slots
 from registry.graph.validation import validate

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.workspaces import handles
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.errors import SkillError
 from registry.skills.context import Workspace
-from workers.sandbox import handles
-from workers.sandbox.workspace import JailedWorkspace
 
 MIB = 1024 * 1024
 SECRET = b"not for the workspace"
@@ -358,7 +358,7 @@ Start = Callable[[str], subprocess.Popen[str]]
 @pytest.fixture
 def start(root: Path) -> Iterator[Start]:
     """Starts a process of its own that runs a code on `workspace`, the workspace at `root`."""
-    head = "import sys\nfrom pathlib import Path\nfrom workers.sandbox.workspace import JailedWorkspace\n"
+    head = "import sys\nfrom pathlib import Path\nfrom orchestrator.workspaces.jail import JailedWorkspace\n"
     head += "workspace = JailedWorkspace(Path(sys.argv[1]))\n"
     started: list[subprocess.Popen[str]] = []
 
@@ -381,7 +381,7 @@ def said(process: subprocess.Popen[str]) -> str:
 
 HANGS_BEFORE_RENAME = """
 import time
-from workers.sandbox import handles
+from orchestrator.workspaces import handles
 def hang(*_):
     print("staged", flush=True)
     time.sleep(600)

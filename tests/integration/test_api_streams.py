@@ -226,6 +226,7 @@ def test_whoever_follows_a_project_that_says_nothing_for_long_outlives_a_restart
     assert seen == list(range(have + 1, last + 1))
 
 
+@pytest.mark.long
 def test_whoever_is_asked_to_wait_waits_and_goes_on(live_settings: Settings, tmp_path: Path) -> None:
     project_id, server = (
         a_project(live_settings, tmp_path),

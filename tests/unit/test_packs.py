@@ -6,7 +6,7 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from orchestrator.settings import Limits
+from orchestrator.limits import Limits
 from registry.base import Model
 from registry.packs import PACKS, NoSpec, Pack
 from registry.skills.context import SkillContext

@@ -9,12 +9,12 @@ import pytest
 
 from orchestrator.known import playbooks, registries
 from orchestrator.settings import Settings
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry import playbooks as module
 from registry.errors import SkillError
 from registry.graph.validation import validate
 from registry.playbooks import SHIPPED, Library, of_json, scan
 from registry.presets import load
-from workers.sandbox.workspace import JailedWorkspace
 
 BODY = "Measure twice, cut once.\n"
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from orchestrator.journal import Journal
+from orchestrator.limits import Limits
 from orchestrator.records import RunRecord
-from orchestrator.settings import Limits
 from registry.base import Json
 from registry.connections import Connections
 from registry.packs import Pack

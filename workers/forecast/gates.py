@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from orchestrator.settings import Limits
+from orchestrator.limits import Limits
 from registry.agents import AgentDefinition
 from registry.graph.model import Interrupt, ToolCall, Wait
 from registry.packs import Pack

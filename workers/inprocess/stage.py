@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
+from orchestrator.limits import Limits
 from orchestrator.notify import Silence
 from orchestrator.ports.agents import StoredAgents
 from orchestrator.ports.documents import StoredDocuments
@@ -19,13 +20,13 @@ from orchestrator.ports.voices import Rooms
 from orchestrator.ports.webhooks import StoredWebhooks
 from orchestrator.records import Event, RunRecord
 from orchestrator.sections import Keeping
-from orchestrator.settings import Limits
 from orchestrator.store import agents as moves
 from orchestrator.store import beginnings, events, signals
 from orchestrator.store.memory import MemoryDatabase
 from orchestrator.store.tables import runs as runs_table
 from orchestrator.store.tables import signals as signals_table
 from orchestrator.store_journal import StoreJournal
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.agents import AgentDefinition
 from registry.base import Json
 from registry.graph.validation import PackCard, Registries, validate
@@ -40,7 +41,6 @@ from workers.engine.targets import Target, of_row
 from workers.inprocess.conductor import Conductor
 from workers.inprocess.script import Script, stub
 from workers.models.scripted import ScriptedModel
-from workers.sandbox.workspace import JailedWorkspace
 
 if TYPE_CHECKING:
     from orchestrator.vault import Vault

@@ -21,10 +21,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from orchestrator.workspaces import handles
 from registry.errors import SkillError
 from registry.skills.jobs import JobStatus, JobView
 from registry.skills.paths import RESERVED
-from workers.sandbox import handles
 
 #: Characters of a job's output that are kept, the last ones.
 MAX_KEPT: Final = 256_000

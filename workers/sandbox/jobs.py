@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from orchestrator.workspaces import pathlock
 from registry.errors import SkillError
 from registry.skills.context import Caller, Execution
 from registry.skills.jobs import Command, Finished, JobView
 from registry.skills.paths import RESERVED
-from workers.sandbox import pathlock, room
+from workers.sandbox import room
 from workers.sandbox.box import Box
 from workers.sandbox.jobrecords import MAX_KEPT, Kept, Records, new_job
 from workers.sandbox.limits import MIB, Limits

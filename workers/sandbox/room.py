@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from orchestrator.workspaces import handles
 from registry.errors import SkillError
 from registry.skills.paths import RESERVED, folded
-from workers.sandbox import handles
 
 #: User ids that no account has: systemd keeps this range for users that live as long as a service.
 _FIRST_UID, _LAST_UID = 61_184, 65_519

@@ -17,6 +17,7 @@ from orchestrator.api.auth import Asking, Person
 from orchestrator.api.desk.routing import router as make_router
 from orchestrator.api.feed import Feed
 from orchestrator.api.gate import Refusal
+from orchestrator.api.standing import Standing
 from orchestrator.states import PROJECT_ENDED
 from orchestrator.store.tables import projects, signals, traces
 
@@ -33,15 +34,17 @@ async def pulse(request: Request, asking: Person) -> Response:
     if feed.readers >= asking.settings.api.streams:
         raise Refusal(503, "too_many_streams", "this process carries as many streams as it may; try again")
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(_beats(feed, asking), media_type="text/event-stream", headers=headers)
+    standing: Standing = request.app.state.standing
+    return StreamingResponse(_beats(feed, asking, standing), media_type="text/event-stream", headers=headers)
 
 
-async def _beats(feed: Feed, asking: Asking) -> AsyncIterator[bytes]:
+async def _beats(feed: Feed, asking: Asking, standing: Standing) -> AsyncIterator[bytes]:
     yield b": officina\n\n"
     before: Any = None
+    signed_out = asyncio.Event()
     heard = time.monotonic()
-    with feed.reading():
-        while not feed.closed:
+    with feed.reading(), standing.watch(asking.who, signed_out.set):
+        while not feed.closed and not signed_out.is_set():
             now = await run_in_threadpool(_look, asking)
             if now != before:
                 yield b"data: moved\n\n"

@@ -15,6 +15,7 @@ from orchestrator.api.parts import ProjectId
 from orchestrator.api.parts import router as make_router
 from orchestrator.api.replies import Reply, problems
 from orchestrator.api.sse import EventStream
+from orchestrator.api.standing import Standing
 from orchestrator.store import events as rows
 
 router = make_router("projects")
@@ -59,7 +60,8 @@ async def events(
     if last_event_id is not None and await run_in_threadpool(_has_all, asking, trace_id, last_event_id):
         return Response(status_code=204)  # to a browser: do not come back
     overhearing = request.app.state.overhearing if live else None
-    return EventStream(feed, trace_id, after, asking.settings.api, overhearing, until=asking.who.until)
+    standing: Standing = request.app.state.standing
+    return EventStream(feed, trace_id, after, asking.settings.api, overhearing, who=asking.who, standing=standing)
 
 
 def _find(asking: Asking, project_id: str) -> str:

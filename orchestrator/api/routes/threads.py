@@ -10,7 +10,7 @@ from fastapi import Header, Path, Query
 from fastapi import Response as Empty
 from pydantic import Field, StringConstraints
 
-from orchestrator import lookup, threads, views
+from orchestrator import attachments, lookup, threads, views
 from orchestrator.api.auth import Asking, Reading, Writing
 from orchestrator.api.models import Out, SignalView
 from orchestrator.api.parts import Cursor, Limit, cursor_of, place_of
@@ -48,8 +48,19 @@ class Change(Model):
     mode: Mode | None = Field(None, description="Of runs to come; null: as the agent has it.")
 
 
+class AttachedFile(Model):
+    """A file that comes with a message, with `text` or `base64`."""
+
+    name: str = Field(min_length=1, max_length=200, description="Without folders.", examples=["notes.md"])
+    text: str | None = Field(None, description="What it holds, when that is text.")
+    base64: str | None = Field(None, description="What it holds, in base64.")
+
+
 class Words(Model):
     text: str = Field(min_length=1, max_length=MESSAGE_CHARS)
+    attachments: list[AttachedFile] = Field(
+        [], max_length=attachments.MOST, description="They are written to the thread's workspace; the agent reads them."
+    )
     mode: Mode | None = Field(None, description="Of this run alone.")
 
 
@@ -153,12 +164,12 @@ def list_messages(
     response_model=Begun,
     status_code=202,
     summary="Say something",
-    responses=problems(409),
+    responses=problems(409, 413),
 )
 def send(asking: Writing, thread_id: ThreadId, body: Words, idempotency_key: Key = None) -> Reply:
     """Begins a run. While one is under way it is refused: `thread_busy`, or `pending_signal` when that asks you."""
-    whole = _whole(asking, thread_id)
-    sent = threads.send(asking.settings, whole, body.text, client_key=idempotency_key, mode=body.mode)
+    whole, given = _whole(asking, thread_id), attachments.read([one.to_json() for one in body.attachments])
+    sent = attachments.send(asking.settings, whole, body.text, given, client_key=idempotency_key, mode=body.mode)
     return Reply({"runId": sent.run_id, "created": sent.is_new}, 202)
 
 

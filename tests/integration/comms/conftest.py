@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.connections import C, EmailConnection, MailServer
 from registry.skills.comms import SKILLS
 from registry.skills.context import Authority, Caller, SkillContext
@@ -16,7 +17,6 @@ from tests import mail_servers
 from tests.certificates import Certificates, issue
 from tests.mail_servers import PASSWORD, USER, ImapServer, SmtpServer
 from tests.services import ServiceMissing
-from workers.sandbox.workspace import JailedWorkspace
 
 REGISTRY = SkillRegistry(SKILLS)
 

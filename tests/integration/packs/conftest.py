@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.base import Json
 from registry.packs import PACKS
 from registry.packs.files import FilesSpec
@@ -15,7 +16,6 @@ from registry.skills.registry import SkillRegistry, SkillResult
 from tests.integration.sandbox.boxes import LINKS, box_of
 from workers.sandbox.box import Box
 from workers.sandbox.jobs import Allowed, JobKeeper
-from workers.sandbox.workspace import JailedWorkspace
 
 NAMES = ("files", "shell", "process_poll", "process_kill")
 REGISTRY = SkillRegistry(tool for name in NAMES for tool in PACKS[name].tools)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.skills.code import SKILLS
 from registry.skills.context import Authority, Caller, SkillContext
 from registry.skills.registry import SkillRegistry, SkillResult
 from workers.sandbox.box import Box
-from workers.sandbox.workspace import JailedWorkspace
 
 COUNT = """
 import csv, json, os

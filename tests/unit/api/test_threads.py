@@ -1,20 +1,24 @@
 """Conversations and what agents look things up in, over HTTP; an agent that becomes a being; a plan made again."""
 
 import base64
+from hashlib import sha256
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database
-from orchestrator.store.tables import projects
+from orchestrator.store.tables import checkpoints, projects
+from orchestrator.store.tables import files as kept_files
 from registry.skills import catalogue
 from registry.skills.context import Caller, SkillContext
-from tests.studio import API
+from tests.studio import API, asked, bearer, key_of
 
 SKILLS = catalogue.build()
+#: The second is larger than any other route takes.
+MANY = {"notes.md": b"Bees.", "ü.bin": bytes(range(256)) * 10_000}
 THREADS, KNOWLEDGE = f"{API}/threads", f"{API}/knowledge"
 
 
@@ -65,6 +69,72 @@ def test_one_message_at_a_time_and_each_key_once(studio: TestClient, thread: str
     assert studio.post(f"{where}/stop").json() == {"runId": None}
     assert studio.get(where).json()["status"] is None
     assert studio.post(f"{where}/compact").status_code == 202
+
+
+def laid(settings: Settings, thread: str) -> dict[str, bytes]:
+    """Every file of a thread's workspace, ours left out."""
+    root = settings.workspaces / thread
+    found = {str(file.relative_to(root)): file.read_bytes() for file in root.rglob("*") if file.is_file()}
+    return {path: content for path, content in found.items() if not path.startswith(".officina")}
+
+
+def test_files_of_a_message_lie_in_the_workspace_before_its_run_begins(
+    settings: Settings, studio: TestClient, thread: str
+) -> None:
+    send = f"{THREADS}/{thread}/send"
+    files = [{"name": name, "base64": base64.b64encode(one).decode()} for name, one in MANY.items()]
+    body, key = {"text": "Read.", "attachments": [*files, files[0]]}, {"idempotency-key": "k"}
+
+    first, again = studio.post(send, json=body, headers=key), studio.post(send, json=body, headers=key)
+    busy = studio.post(send, json={"text": "And.", "attachments": [{"name": "more.md", "text": "Wasps."}]})
+
+    assert (first.status_code, again.json()) == (202, {"runId": first.json()["runId"], "created": False}), first.text
+    assert (busy.status_code, busy.json()["code"]) == (409, "thread_busy")
+    paths = {f"attachments/{sha256(one).hexdigest()[:16]}/{name}": one for name, one in MANY.items()}
+    assert laid(settings, thread) == paths
+    with get_database(settings).read() as connection:
+        given = connection.execute(select(checkpoints.c.input).where(checkpoints.c.run_id == first.json()["runId"]))
+        attached = given.scalar_one()["attachments"]
+        rows = connection.execute(select(kept_files.c.path, kept_files.c.bytes, kept_files.c.sha256)).all()
+    assert [one["path"] for one in attached] == list(paths)
+    assert sorted(tuple(row) for row in rows) == sorted((a["path"], a["bytes"], a["sha256"]) for a in attached)
+    elsewhere = studio.patch(f"{THREADS}/{thread}", json={"title": "x" * 3_000_000})
+    assert (elsewhere.status_code, elsewhere.json()["code"]) == (413, "too_large")
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "path"),
+    [
+        ({"name": "../a.md", "text": "x"}, "invalid_input", "attachments[0].name"),
+        ({"name": "a/b.md", "text": "x"}, "invalid_input", "attachments[0].name"),
+        ({"name": "..", "text": "x"}, "path_escape", "attachments[0].name"),
+        ({"name": ".officina", "text": "x"}, "path_escape", "attachments[0].name"),
+        ({"name": "a\n.md", "text": "x"}, "invalid_input", "attachments[0].name"),
+        ({"name": "a.md"}, "invalid_file", "attachments[0]"),
+        ({"name": "a.md", "text": "x", "base64": "eA=="}, "invalid_file", "attachments[0]"),
+        ({"name": "a.md", "base64": "no base64"}, "invalid_file", "attachments[0]"),
+    ],
+)
+def test_a_file_that_cannot_lie_there_refuses_the_message(
+    settings: Settings, studio: TestClient, thread: str, file: dict[str, str], code: str, path: str
+) -> None:
+    good = {"name": "good.md", "text": "x"}
+
+    refused = studio.post(f"{THREADS}/{thread}/send", json={"text": "Read.", "attachments": [file, good]})
+
+    assert refused.status_code == 400, refused.text
+    assert [(one["path"], one["code"]) for one in refused.json()["details"]] == [(path, code)]
+    assert (laid(settings, thread), studio.get(f"{THREADS}/{thread}").json()["runId"]) == ({}, None)
+
+
+def test_files_of_a_message_have_a_size_together(settings: Settings, thread: str) -> None:
+    limits = settings.limits.model_copy(update={"attachment_bytes": 10})
+    files = [{"name": f"{n}.md", "text": "12345"} for n in range(3)]
+    with asked(settings.model_copy(update={"limits": limits}), bearer(key_of(settings))) as studio:
+        whole = studio.post(f"{THREADS}/{thread}/send", json={"text": "Read.", "attachments": files})
+        two = studio.post(f"{THREADS}/{thread}/send", json={"text": "Read.", "attachments": files[:2]})
+
+    assert (whole.status_code, whole.json()["code"], two.status_code) == (413, "too_large", 202)
 
 
 def test_another_speaker_takes_over_a_free_thread(studio: TestClient, thread: str) -> None:

@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 import pytest
 
+from orchestrator.limits import Limits
 from orchestrator.records import RunRecord, TaskFacts
-from orchestrator.settings import Limits
 from orchestrator.store import loading
 from registry.graph.validation import validate
 from registry.packs import PACKS

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.settings import Limits
+from orchestrator.limits import Limits
 from tests.unit.engine.graphs import ask, looper, once
 from tests.unit.engine.stages import Played, call, play
 

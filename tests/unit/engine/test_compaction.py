@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.settings import Limits
+from orchestrator.limits import Limits
 from tests.unit.engine.stages import TASK, Played, Recorder, call, installed, play
 from workers.engine import compaction
 from workers.engine.compaction import INSTRUCTIONS

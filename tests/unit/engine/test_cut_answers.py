@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from orchestrator.limits import Limits
 from orchestrator.records import Ending
-from orchestrator.settings import Limits
 from tests.unit.engine.stages import TASK, Played, Recorder, call, play, turn
 from workers.inprocess.stage import Stage
 from workers.models.model import Reply, Request

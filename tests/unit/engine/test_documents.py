@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from orchestrator.settings import Limits
+from orchestrator.limits import Limits
 from registry.playbooks import Playbook
 from tests.unit.engine.graphs import THINK, ask, looper
 from tests.unit.engine.stages import Played, play

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.settings import Limits
+from orchestrator.limits import Limits
 from tests.unit.engine.graphs import ACT, CALLS, SPEAK, THINK, agent, ask, looper, once, speaker
 from tests.unit.engine.stages import call, play
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.settings import Limits
+from orchestrator.limits import Limits
 from tests.unit.engine.stages import TASK, Played, call, play
 
 TOOLS = {"look": {"returns": {"found": 0}}, "peek": {"returns": 1}, "broken": {"raises": "no such drawer"}}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.settings import Limits
+from orchestrator.limits import Limits
 from registry.graph.validation import validate
 from registry.hooks import MAX_TEXT, Effects, MatcherFault, matcher, take
 from tests.traps import Exchange, TrapSite, listening, serving

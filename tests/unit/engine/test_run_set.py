@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.settings import Limits
+from orchestrator.limits import Limits
 from registry.base import Model
 from registry.errors import WrongUse
 from registry.packs import PACKS, Pack

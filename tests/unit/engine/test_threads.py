@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.settings import Limits
+from orchestrator.limits import Limits
 from orchestrator.store import invariants, sends, threads
 from orchestrator.store.sends import Message
 from orchestrator.store.threads import NewThread

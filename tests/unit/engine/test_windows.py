@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.limits import Limits
 from orchestrator.records import SignalRecord
-from orchestrator.settings import Limits
 from orchestrator.store import loading, runs
 from registry.packs import PACKS
 from tests.unit.engine.graphs import agent, looper, once

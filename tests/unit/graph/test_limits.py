@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.settings import Limits
+from orchestrator.limits import Limits
 from registry.graph.limits import GraphLimits
 from registry.graph.validation import validate
 from tests.unit.graph.definitions import agent, chain, mapping

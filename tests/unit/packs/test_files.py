@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.base import Json
 from registry.packs import PACKS, edits
 from registry.packs.files import FilesSpec
 from registry.skills.context import Caller, SkillContext
 from registry.skills.registry import SkillRegistry, SkillResult
-from workers.sandbox.workspace import JailedWorkspace
 
 PACK = PACKS["files"]
 REGISTRY = SkillRegistry(PACK.tools)

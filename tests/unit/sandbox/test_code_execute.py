@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.errors import SkillError
 from registry.skills.code import SKILLS
 from registry.skills.context import Authority, Caller, Execution, SkillContext
 from registry.skills.registry import SkillRegistry, SkillResult
-from workers.sandbox.workspace import JailedWorkspace
 
 
 @dataclass

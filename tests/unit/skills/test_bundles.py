@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.skills.authoring import SKILLS
 from registry.skills.context import Caller, SkillContext
 from registry.skills.registry import SkillRegistry, SkillResult
 from registry.skills.reviews import findings
-from workers.sandbox.workspace import JailedWorkspace
 
 REGISTRY = SkillRegistry(SKILLS)
 CODE = "import subprocess\n\n\ndef run(x):\n    return eval(x)\n"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.errors import SkillError
 from registry.permissions import OPERATIONS
 from registry.personas import BASELINE, PERSONAS
@@ -16,7 +17,6 @@ from registry.skills import catalogue
 from registry.skills.context import Authority, Caller, SkillContext
 from registry.skills.registry import SkillRegistry
 from registry.skills.skill import Skill
-from workers.sandbox.workspace import JailedWorkspace
 
 SKILLS = catalogue.build()
 VARIES = "varies"

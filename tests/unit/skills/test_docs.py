@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.errors import SkillError
 from registry.skills.context import Caller, SkillContext
 from registry.skills.docs import SKILLS
@@ -25,7 +26,6 @@ from registry.skills.papers.frontmatter import front_matter
 from registry.skills.papers.markdown import judged, parse
 from registry.skills.papers.outline import escape, title_line
 from registry.skills.registry import SkillRegistry, SkillResult
-from workers.sandbox.workspace import JailedWorkspace
 
 REGISTRY = SkillRegistry(SKILLS)
 BOTH = pytest.mark.parametrize("name", ["docs.write_markdown", "docs.write_docx"])

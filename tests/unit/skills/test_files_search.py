@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.base import Json
 from registry.skills.context import Caller, SkillContext
 from registry.skills.files import SKILLS
 from registry.skills.registry import SkillRegistry, SkillResult
-from workers.sandbox.workspace import JailedWorkspace
 
 REGISTRY = SkillRegistry(SKILLS)
 

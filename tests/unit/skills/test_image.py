@@ -14,6 +14,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from orchestrator.settings import Settings
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.errors import SkillError
 from registry.skills.context import Caller, SkillContext
 from registry.skills.image import SKILLS
@@ -21,7 +22,6 @@ from registry.skills.ports import Wanted
 from registry.skills.registry import SkillRegistry, SkillResult
 from workers.models.painting import PlainPainter
 from workers.net.guard import Guard
-from workers.sandbox.workspace import JailedWorkspace
 
 REGISTRY = SkillRegistry(SKILLS)
 SIZES = ("1024x1024", "1536x1024", "1024x1536", "512x512")

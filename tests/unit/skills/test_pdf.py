@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.errors import SkillError
 from registry.skills.context import Caller, Deadline, SkillContext
 from registry.skills.docs import SKILLS
 from registry.skills.papers.markdown import judged, parse
 from registry.skills.papers.pdf import draw
 from registry.skills.registry import SkillRegistry, SkillResult
-from workers.sandbox.workspace import JailedWorkspace
 
 REGISTRY = SkillRegistry(SKILLS)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.skills.context import Authority, Caller, SkillContext
 from registry.skills.registry import SkillRegistry, SkillResult
 from registry.skills.scaffold import SKILLS
 from registry.skills.scaffolding import rendering
-from workers.sandbox.workspace import JailedWorkspace
 
 REGISTRY = SkillRegistry(SKILLS)
 EVIL = "</script><script>alert(1)</script> {boom()} ${x} `y` \" ' \\ <!-- */ {{ 7*7 }} {% if %}"

@@ -15,13 +15,13 @@ import pytest
 import trimesh
 
 from orchestrator.settings import Settings
+from orchestrator.workspaces.jail import JailedWorkspace
 from registry.skills.context import Caller, SkillContext
 from registry.skills.registry import SkillRegistry, SkillResult
 from registry.skills.scene3d import SIZES, SKILLS, SceneObject
 from registry.skills.scenes import meshes
 from tests.stub_model import StubModel
 from workers.models.asking import PlainModel
-from workers.sandbox.workspace import JailedWorkspace
 
 REGISTRY = SkillRegistry(SKILLS)
 BOX = {"kind": "box", "size": [2, 4, 6]}

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from orchestrator.workspaces import handles
+from orchestrator.workspaces.quota import Quota, Usage
 from registry.errors import SkillError
 from registry.skills.context import Stored
-from workers.sandbox import handles
-from workers.sandbox.quota import Quota, Usage
 
 #: What renaming onto a folder that holds something answers, depending on the system.
 _OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from orchestrator.workspaces import handles, pathlock
 from registry.errors import SkillError
 from registry.skills.paths import RESERVED
-from workers.sandbox import handles, pathlock
 
 _LEDGER: Final = "usage"
 _OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC

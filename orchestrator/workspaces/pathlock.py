@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from orchestrator.workspaces import handles
 from registry.errors import SkillError
 from registry.skills.context import Deadline
 from registry.skills.paths import RESERVED
-from workers.sandbox import handles
 
 _FOLDER: Final = (RESERVED, "locks")
 #: Many more than the writes that ever run at once.

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from orchestrator.workspaces import handles, pathlock, trees
+from orchestrator.workspaces.quota import Quota, Usage, is_ours
 from registry.errors import SkillError
 from registry.skills import paths
 from registry.skills.context import Entry, Stored
 from registry.skills.outputs import OUTPUTS, readable
-from workers.sandbox import handles, pathlock, trees
-from workers.sandbox.quota import Quota, Usage, is_ours
 
 Mode = Literal["overwrite", "create", "append"]
 
