@@ -110,9 +110,9 @@ class Client:
         """The newest projects."""
         return self._page("projects", limit, {"status": status})
 
-    def project(self, project_id: str) -> dict[str, Json]:
-        """One project whole."""
-        return self._ask("GET", f"projects/{part(project_id)}")
+    def project(self, project_id: str, *, live: bool = False) -> dict[str, Json]:
+        """One project whole; `live`: with how its fan-outs stand, and whether anybody works there."""
+        return self._ask("GET", f"projects/{part(project_id)}" + ("?live=true" if live else ""))
 
     def start(self, project_id: str, plan: Json = None) -> dict[str, Json]:
         """Starts a project whose plan waits: {id, status, tasks}."""

@@ -118,6 +118,11 @@ class ProjectView(Out):
     plan: dict[str, Any] | None = Field(
         None, description="A plan that waits for its start: {goal?, summary?, note?, dropped?, version, tasks}."
     )
+    live: dict[str, Any] | None = Field(
+        None,
+        description="Only when asked for: {now, workers, promised: paths by task id, fanouts: {counts, atWork} by the "
+        "id of the run that waits}.",
+    )
 
 
 class EventView(Out):

@@ -215,7 +215,10 @@ class Elsewhere:
         return str(self._client.plan_again(given, note)["id"])
 
     def project(self, given: str) -> "tuple[View, Mapping[str, Fanout]]":
-        return self._client.project(given), {}
+        from orchestrator.terminal import underway
+
+        found = self._client.project(given, live=True)
+        return found, underway.heard(live).fanouts if (live := found.pop("live", None)) else {}
 
     def projects(self, status: str | None, limit: int) -> list[View]:
         return self._client.projects(status=status, limit=limit)

@@ -11,9 +11,11 @@ from orchestrator.client import Client
 from orchestrator.deltas import Delta
 from orchestrator.records import Event
 from orchestrator.states import RUN_ENDED
+from orchestrator.terminal import underway
 from orchestrator.terminal.outline import outline
 from orchestrator.terminal.scene import Plan, Scene, TaskView
 from orchestrator.terminal.tracing import Names
+from orchestrator.terminal.underway import Underway
 from registry.base import Json
 
 #: Lines handed on at once, and seconds without any after which the page is looked at all the same.
@@ -64,7 +66,7 @@ class Remote:
         self._client, self._id = client, project_id
 
     def scene(self, _before: Scene | None) -> Scene:
-        return scene_of(self._client.project(self._id))
+        return scene_of(self._client.project(self._id, live=True))
 
     def live(self, after: int, hear: Callable[[Delta], None]) -> Iterator[list[Event]]:
         """Events as they come; an empty list is a heartbeat. Pieces of answers are heard in a thread of their own."""
@@ -102,8 +104,12 @@ class Remote:
 
 
 def scene_of(project: dict[str, Json]) -> Scene:
-    """A project as the API shows it. How a fan-out stands, who works, and what was promised, it does not say."""
-    tasks = {task["key"]: _task(task) for task in project["tasks"]}
+    """A project as the API shows it when it is asked for its `live` part; a studio older than that part leaves out how
+    a fan-out stands, who works, and what was promised.
+    """
+    live = project.get("live")
+    look = underway.heard(live) if live else Underway(now=round(time.time() * 1000), workers=1)
+    tasks = {task["key"]: _task(task, look) for task in project["tasks"]}
     depends_on = {task["key"]: list(task["dependsOn"]) for task in project["tasks"]}
     return Scene(
         id=project["id"],
@@ -117,22 +123,22 @@ def scene_of(project: dict[str, Json]) -> Scene:
         cost_incomplete=project.get("costIncomplete", False),
         created_at=project["createdAt"],
         ended_at=project["endedAt"],
-        now=round(time.time() * 1000),
+        now=look.now,
         workspace=project["workspace"],
         tasks=tasks,
         signals=[one for one in project["signals"] if one["status"] == "open"],
         unknown=[one["name"] for one in project["unknown"]],
-        workers=1,  # whether anybody works there is the studio's own affair
+        workers=look.workers,
         plan=Plan(depends_on, outline(depends_on)),
     )
 
 
-def _task(task: dict[str, Json]) -> TaskView:
+def _task(task: dict[str, Json], look: Underway) -> TaskView:
     live = next((run for run in task["runs"] if run["status"] not in RUN_ENDED), None)
     of_run: dict[str, Any] = {}
     if live is not None:
         parked = {"waiting_on": live["on"], "due_at": live.get("dueAt")}
-        of_run = {"run_id": live["id"], "attempt": live["attempt"], **parked}
+        of_run = {"run_id": live["id"], "attempt": live["attempt"], "fanout": look.fanouts.get(live["id"]), **parked}
     return TaskView(
         id=task["id"],
         key=task["key"],
@@ -145,6 +151,6 @@ def _task(task: dict[str, Json]) -> TaskView:
         cost_incomplete=task.get("costIncomplete", False),
         started_at=task["startedAt"],
         ended_at=task["endedAt"],
-        deliverables=[],
+        deliverables=look.promised.get(task["id"], []),
         **of_run,
     )

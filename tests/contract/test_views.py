@@ -11,9 +11,10 @@ from sqlalchemy import Connection, event
 from orchestrator import following, lookup, trees, views
 from orchestrator.api.models import ProjectView
 from orchestrator.settings import Settings
+from orchestrator.store import workers
 from orchestrator.store.database import get_database
 from orchestrator.store.tables import projects, runs
-from orchestrator.terminal import elsewhere, scene
+from orchestrator.terminal import elsewhere, scene, underway
 from registry.errors import Refused
 from tests.rows import BEGAN, Project, weather
 
@@ -208,17 +209,36 @@ def test_a_scene_says_what_a_root_run_waits_for(settings: Settings) -> None:
     assert (seen.workers, seen.done, seen.ended) == (0, 0, False)
 
 
-def test_a_scene_over_http_is_the_one_of_the_database_but_for_what_it_says_it_lacks(settings: Settings) -> None:
+def test_a_scene_over_http_is_the_one_of_the_database(settings: Settings) -> None:
     made = weather(settings, max_cost_micro=500_000, rehearsal=True)
     made.task("later", "waiting", run={"waiting_on": "timer", "due_at": BEGAN + 60_000, "attempt": 2})
+    root = spread(made, "rrqcft")
+    inner = {"parent_id": root, "parent_step": 3, "position": 6, "kind": "spawn", "depth": 1, "steps": 2}
+    middle = made.run("one", "waiting", waiting_on="children", **inner)
+    made.run("one", "running", parent_id=middle, parent_step=2, kind="item", item={"year": 2012}, depth=2)
     made.signal("yearly")
+    here = {"id": "one", "host": "here", "pid": 1, "slots": 4, "active": 1}
+    get_database(settings).write(lambda connection: workers.register(connection, here))
     with looking(settings) as connection:
         near = scene.read(connection, made.id, settings)
-        shown = views.project(connection, made.id, settings)
+        shown = views.project(connection, made.id, settings) | {"live": underway.read(connection, made.id)}
     far = elsewhere.scene_of(ProjectView.model_validate(shown).model_dump(mode="json", by_alias=True))
-    told = {key: replace(task, deliverables=[], fanout=None) for key, task in near.tasks.items()}
-    assert far == replace(near, now=far.now, workers=far.workers, tasks=told)
+    assert far == replace(near, now=far.now)
     assert (far.budget_usd, far.rehearsal, far.tasks["later"].due_at) == (0.5, True, BEGAN + 60_000)
+    fanout = far.tasks["one"].fanout
+    assert fanout is not None
+    assert (fanout.ended, fanout.total, len(fanout.at_work)) == (2, 7, 3)
+    assert [child.item for _, child in trees.walk(fanout) if child.fanout is None][-1] == '{"year":2012}'
+    assert (far.workers, far.tasks["brief"].deliverables) == (1, ["brief.md", "brief.docx"])
+
+
+def test_a_studio_that_tells_nothing_live_is_watched_all_the_same(settings: Settings) -> None:
+    made = weather(settings)
+    with looking(settings) as connection:
+        near, shown = scene.read(connection, made.id, settings), views.project(connection, made.id, settings)
+    far = elsewhere.scene_of(shown)
+    told = {key: replace(task, deliverables=[]) for key, task in near.tasks.items()}
+    assert far == replace(near, now=far.now, workers=1, tasks=told)
 
 
 def test_a_trace_is_followed_to_its_last_line_and_then_ends(settings: Settings) -> None:

@@ -14,6 +14,7 @@ from orchestrator.api.replies import Reply, problems
 from orchestrator.api.shared import skills
 from orchestrator.states import ProjectStatus
 from orchestrator.submission import MAX_FILES
+from orchestrator.terminal import underway
 from registry.base import Json, Model
 from registry.projects.model import ProjectFile
 
@@ -35,11 +36,16 @@ def list_projects(
 
 
 @router.get("/projects/{project_id}", response_model=ProjectView, summary="One project whole", responses=problems(409))
-def show_project(asking: Reading, project_id: ProjectId) -> Reply:
+def show_project(
+    asking: Reading,
+    project_id: ProjectId,
+    live: Annotated[bool, Query(description="With how its fan-outs stand, and whether anybody works there.")] = False,
+) -> Reply:
     """Status, tasks with their runs, costs, files and signals."""
     with asking.database.read() as connection:
         whole = lookup.project_id(connection, project_id, asking.owner)
-        return Reply(views.project(connection, whole, asking.settings))
+        found = views.project(connection, whole, asking.settings)
+        return Reply(found | {"live": underway.read(connection, whole)} if live else found)
 
 
 class Upload(Model):
