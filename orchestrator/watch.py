@@ -159,7 +159,9 @@ class _Watcher:
             except Unavailable as error:
                 if self._away_since is None:
                     self._away_since, delay = time.monotonic(), FIRST_S
-                self.screen.trouble(f"{error.message}; what you see is from before, and it is tried again")
+                # Drivers add advice in lines of its own; the page has room for what happened.
+                said = error.message.partition("\n")[0]
+                self.screen.trouble(f"{said}; what you see is from before, and it is tried again")
             time.sleep(delay)
             delay = min(delay * 2, LAST_S)
 

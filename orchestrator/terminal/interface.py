@@ -158,7 +158,7 @@ class Interface:
             lines.append(Text(one_line(self.notice, 300), style="bold yellow", overflow="fold"))
         if self.typing is not None:
             lines.append(Text(f"words in the line (Enter: filter, Esc: all): {self.typing}_", style="bold"))
-        return [*lines, self._key_line(frame)] if self.keys else lines
+        return [*lines, self._key_line(scene, frame)] if self.keys else lines
 
     def _waiting(self, scene: Scene, frame: Frame) -> list[Text]:
         """What waits for a person in a line each; the view of the questions has the rest."""
@@ -171,8 +171,10 @@ class Interface:
             line.no_wrap, line.overflow = True, "ellipsis"
         return lines
 
-    def _key_line(self, frame: Frame) -> Text:
+    def _key_line(self, scene: Scene, frame: Frame) -> Text:
         of_view = _OF_VIEW.get(self.view, ())
+        if self.view == "questions":
+            of_view = of_view[: 0 if not scene.signals else -1 if len(scene.signals) == 1 else None]
         shown = (*_KEYS, *of_view, *_LEAVE)
         if sum(len(key) + len(does) + 3 for key, does in shown) > frame.width:
             shown = (*_LEAVE, *of_view, *_KEYS)  # what is cut off is what people find by themselves

@@ -79,9 +79,21 @@ def header(scene: Scene, activity: Activity, frame: Frame) -> RenderableType:
     narrow = frame.width < _NARROW
     width = frame.width - 2 if narrow else min(60, max(10, frame.width - told.cell_len - 4))
     bar = _bar(scene.done, len(scene.tasks), width, ascii_only=frame.ascii)
-    rows: list[RenderableType] = [title, *((bar, told) if narrow else (Text.assemble(bar, "  ", told, no_wrap=True),))]
+    rows: list[RenderableType] = [title]
+    rows += [bar, *_fitted(facts, frame.width)] if narrow else [Text.assemble(bar, "  ", told, no_wrap=True)]
     label = stand_in_label(scene, activity)
     return Group(*rows, Text(label, style="magenta")) if label else Group(*rows)
+
+
+def _fitted(facts: list[str], width: int) -> list[Text]:
+    """Facts side by side in as many lines as it takes: none is cut to make room for another."""
+    lines: list[str] = []
+    for fact in facts:
+        if lines and len(lines[-1]) + 2 + len(fact) <= width:
+            lines[-1] += "  " + fact
+        else:
+            lines.append(fact)
+    return [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
 
 
 def spending(scene: Scene) -> str:

@@ -268,6 +268,25 @@ def test_the_header_sets_the_cost_against_the_budget(watched: Watched) -> None:
     assert "0.0123 of 1.00 USD (1 %)" in watched.draw()
 
 
+@pytest.mark.parametrize("width", [40, 60, 80, 160])
+def test_no_fact_of_the_header_is_cut(width: int, watched: Watched) -> None:
+    watched.project.set(projects, watched.project.id, max_cost_micro=1_000_000)
+    shown = watched.draw(width)
+    assert re.search(r"1 of 6 tasks +0\.0123 of 1\.00 USD \(1 %\)\s+20 s", shown), shown
+
+
+def test_only_keys_that_do_something_are_told(settings: Settings) -> None:
+    project = Project(settings)
+    project.task("one", "needs_input")
+    watched = Watched(project)
+    watched.page.show("questions")
+    assert "Do it" not in watched.draw() and "q leave" in watched.draw()
+    project.signal("one")
+    assert "d Do it" in watched.draw() and "other question" not in watched.draw()
+    project.signal("one")
+    assert "other question" in watched.draw()
+
+
 def test_a_call_in_words_is_short_and_one_line() -> None:
     assert call_words("files.read", {"path": "a\nb", "n": 1}) == "files.read path=a b n=1"
     assert len(call_words("x" * 900, {f"k{n}" * 90: "v" * 9_000 for n in range(50)})) < 260
