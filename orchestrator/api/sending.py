@@ -20,7 +20,7 @@ def sent(download: Download, asked: Headers) -> Response:
     etag = f'"{download.version}"'
     headers = {
         "accept-ranges": "bytes",
-        "content-disposition": _attachment(download.name),
+        "content-disposition": attachment(download.name),
         "content-type": "application/octet-stream",
         "content-security-policy": "sandbox; default-src 'none'",
         "etag": etag,
@@ -74,6 +74,7 @@ def _pieces(download: Download, first: int, length: int) -> Iterator[bytes]:
             raise OSError("the file became shorter while it was read")
 
 
-def _attachment(name: str) -> str:
+def attachment(name: str) -> str:
+    """The value of `content-disposition` for a file that is saved and not shown."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "._- ") else "_" for c in name)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

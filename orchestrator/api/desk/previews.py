@@ -18,6 +18,7 @@ from markupsafe import Markup
 from orchestrator.api.desk import gltf
 from orchestrator.downloads import Download
 from orchestrator.terminal.wording import visible
+from registry.base import Json
 
 #: Bytes of a text that are shown; characters of Markdown that are drawn, which takes a hundred times as long.
 MOST: Final = 200_000
@@ -91,11 +92,19 @@ def picture_type(head: bytes) -> str | None:
 
 
 def beginning(text: str) -> tuple[str, bool]:
-    """As much of a Markdown text as is drawn, to the end of a block where one is near; and whether there is more."""
+    """As much of a text as is drawn, to the end of a block where one is near; and whether there is more."""
     if len(text) <= DRAWN:
         return text, False
     end = text.rfind("\n\n", DRAWN - DRAWN // 10, DRAWN)
     return text[: end if end > 0 else DRAWN], True
+
+
+def output(value: Json) -> tuple[str, bool]:
+    """What a task came to as text, whole, and whether it was written as one; everything else is JSON."""
+    content = value.get("content") if isinstance(value, dict) else value
+    if isinstance(content, str):
+        return content, True
+    return json.dumps(value, ensure_ascii=False, indent=2), False
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from orchestrator.api.desk.routing import router as make_router
 from orchestrator.api.desk.routing import shell
 from orchestrator.api.gate import Refusal
 from orchestrator.api.parts import cursor_of, place_of
+from orchestrator.api.sending import attachment
 from orchestrator.states import PROJECT_ENDED, TASK_ENDED
 from orchestrator.store import events
 from orchestrator.store.tables import checkpoints, files, projects, tasks
@@ -96,9 +97,12 @@ def task(asking: Person, project_id: str, key: str) -> Response:
         row = connection.execute(select(*columns).where(t.id == found.id)).one()
         roots, beyond = run_trees.read(connection, looked.scene.id, found.id)
         ended = found.status in TASK_ENDED
+        text, written = previews.output(row.output)
+        shown, more = previews.beginning(text)
         facts = {
             "task": found,
             "row": row,
+            "output": None if row.output is None else {"text": shown, "cut": more, "all": len(text), "words": written},
             "roots": roots,
             "beyond": beyond,
             "after": looked.scene.plan.depends_on[key],
@@ -108,6 +112,23 @@ def task(asking: Person, project_id: str, key: str) -> Response:
             "cards": questions.cards(connection, [s for s in looked.scene.signals if s.get("taskId") == found.id]),
         }
     return page("task.html", shell(asking, "projects", **looked.facts("overview"), **facts))
+
+
+@router.get("/projects/{project_id}/tasks/{key}/output")
+def task_output(asking: Person, project_id: str, key: str) -> Response:
+    """All that a task came to, as a file: its page shows a beginning."""
+    with asking.database.read() as connection:
+        whole = lookup.project_id(connection, project_id, asking.owner)
+        mine = (tasks.c.project_id == whole) & (tasks.c.key == key) & tasks.c.output.is_not(None)
+        row = connection.execute(select(tasks.c.output).where(mine)).one_or_none()
+    if row is None:
+        raise Refused(f"no task {key[:80]!r} of the project has an output", code="unknown_task")
+    text, written = previews.output(row.output)
+    headers = {
+        "content-disposition": attachment(f"{key}.{'txt' if written else 'json'}"),
+        "content-security-policy": "sandbox; default-src 'none'",
+    }
+    return Response(text.encode(errors="backslashreplace"), headers=headers, media_type="application/octet-stream")
 
 
 @router.get("/projects/{project_id}/runs")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from orchestrator.api.desk import assets
+from orchestrator.api.desk import assets, previews
 from orchestrator.settings import Settings
 from tests.rows import Project
 from tests.studio import asked, bearer, key_of, session_of
@@ -125,6 +125,41 @@ def test_files_are_shown_as_what_they_hold_and_not_as_what_they_are_called(desk:
     assert desk.get(f"{at}/pictures/inputs/p.png").status_code == 404
     assert "<td>&lt;b&gt;2&lt;/b&gt;</td>" in desk.get(f"{at}/files/inputs/t.csv").text
     assert desk.get(f"{at}/files/../../secret").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("output", "name", "whole"),
+    [
+        ("It rains <b>. " * 9_000, "b.txt", "It rains <b>. " * 9_000),
+        ({"content": "x" * 150_000, "files": []}, "b.txt", "x" * 150_000),
+        ({"years": list(range(20_000))}, "b.json", None),
+    ],
+)
+def test_however_long_an_output_is_its_page_shows_a_beginning_and_leads_to_all_of_it(
+    settings: Settings, desk: TestClient, output: Any, name: str, whole: str | None
+) -> None:
+    made = Project(settings)
+    made.task("b", "completed", output=output)
+    at = f"/projects/{made.id}/tasks/b"
+
+    page = desk.get(at).text
+    assert len(page) < 2 * previews.DRAWN + 30_000
+    assert "this is its beginning" in page and f'href="{at}/output"' in page
+    sent = desk.get(f"{at}/output")
+    assert sent.headers["content-disposition"].startswith(f'attachment; filename="{name}"')
+    assert sent.headers["content-security-policy"].startswith("sandbox")
+    assert sent.text == whole if whole is not None else sent.json() == output
+    with asked(settings, session_of(settings, "ann")) as ann:
+        assert ann.get(f"{at}/output").status_code == 404
+
+
+def test_an_output_that_a_page_has_room_for_is_there_whole(settings: Settings, desk: TestClient) -> None:
+    made = Project(settings)
+    made.task("b", "completed", output="42 mm")
+    made.task("c")
+    page = desk.get(f"/projects/{made.id}/tasks/b").text
+    assert '<p class="prose">42 mm</p>' in page and "beginning" not in page
+    assert desk.get(f"/projects/{made.id}/tasks/c/output").status_code == 404
 
 
 def test_assets_may_be_kept_because_their_address_changes_with_them(desk: TestClient) -> None:
