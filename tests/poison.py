@@ -72,7 +72,14 @@ _OURS: Final = frozenset(
         *("connections.secrets", "files.sha256", "firings.result", "leases.name", "leases.holder", "memory_words.word"),
         *("plugins.files", "plugins.granted", "plugins.manifest", "projects.script", "projects.workspace"),
         *("repairs.how", "runs.resumed_by", "runs.waiting_on", "runs.window", "schedules.last_result"),
-        *("schedules.spec", "schedules.timezone", "signals.execution", "signals.priority", "tasks.key"),
+        *(
+            "schedules.spec",
+            "schedules.timezone",
+            "signals.execution",
+            "signals.priority",
+            "tasks.key",
+            "workers.routing",
+        ),
         *("teams.member_agent_ids", "tasks.skills", "projects.skills", "checkpoints.output_ref"),
     }
 )
