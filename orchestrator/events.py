@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.deltas import LIVE
 from orchestrator.records import Event
+from orchestrator.redis_clients import connect
 from orchestrator.settings import Settings
 from orchestrator.store import events
 from orchestrator.store.database import get_database
@@ -27,9 +28,7 @@ LOOK_S = 1.0
 @lru_cache(maxsize=8)
 def redis_client(url: str) -> "Redis":
     """A client of this process that answers soon or not at all."""
-    from redis import Redis
-
-    return Redis.from_url(url, socket_timeout=2, socket_connect_timeout=2, decode_responses=True)
+    return connect(url, socket_timeout=2, socket_connect_timeout=2, decode_responses=True)
 
 
 def channel(trace_id: str) -> str:

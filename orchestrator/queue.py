@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator import crashpoints
 from orchestrator.records import Wake
+from orchestrator.sentinels import watched
 from orchestrator.settings import Settings
 from registry.errors import OfficinaError
 from registry.queues import DEFAULT, choose
@@ -25,6 +26,8 @@ QUEUE = "officina"
 STEPS = 3
 #: Characters of a label in a message: enough to read, small enough for three copies in Redis.
 LABEL_CHARS = 80
+#: Seconds to wait for a Sentinel, before the next one is asked.
+SENTINEL_S = 1.0
 
 
 class NoBroker(OfficinaError):
@@ -40,7 +43,7 @@ def configuration(settings: Settings) -> dict[str, Any]:
     transport.install()
     redis = settings.redis
     return {
-        "broker_url": settings.broker,
+        "broker_url": _address(settings.broker),
         "result_backend": _backend(redis),
         "task_serializer": "json",
         "result_serializer": "json",
@@ -73,12 +76,15 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "broker_connection_max_retries": None,
         "broker_pool_acquire_timeout": 10,
         "broker_transport_options": _transport(settings.broker),
-        "redis_socket_timeout": 15,
-        "redis_socket_connect_timeout": 5,
+        "result_backend_transport_options": _results(redis),
+        "redis_socket_timeout": 3,
+        "redis_socket_connect_timeout": 3,
         "redis_socket_keepalive": not (redis or "").startswith("unix"),
         "redis_backend_health_check_interval": 25,
         "enable_utc": True,
         "timezone": "UTC",
+        **_tls("broker_use_ssl", settings.broker),
+        **_tls("redis_backend_use_ssl", redis),
     }
 
 
@@ -188,12 +194,32 @@ def _publish(
 def _backend(redis: str | None) -> str | None:
     if redis is None:
         return None
-    return "redis+socket://" + redis.removeprefix("unix://") if redis.startswith("unix://") else redis
+    return "redis+socket://" + redis.removeprefix("unix://") if redis.startswith("unix://") else _address(redis)
+
+
+def _address(url: str | None) -> str | None:
+    """An address as Celery writes it."""
+    found = watched(url)
+    return url if found is None else found.celery_url
+
+
+def _tls(setting: str, url: str | None) -> dict[str, Any]:
+    """TLS behind Sentinels; other addresses say it themselves."""
+    found = watched(url)
+    return {} if found is None or found.tls is None else {setting: dict(found.tls)}
+
+
+def _results(redis: str | None) -> dict[str, Any]:
+    # A fan-out that finds no Redis holds its slot meanwhile, and goes without a chord; Celery would try 20 times.
+    briefly = {"max_retries": 1, "interval_start": 0.2, "interval_step": 0, "interval_max": 0.2}
+    found = watched(redis)
+    return {"retry_policy": briefly} | ({} if found is None else found.celery_options(SENTINEL_S))
 
 
 def _transport(broker: str | None) -> dict[str, Any]:
     if not broker or broker.startswith("amqp"):
         return {}
+    found = watched(broker)
     return {
         # Longer than any job, so that it never causes a parallel run; recovery comes from leases.
         "visibility_timeout": 1_800,
@@ -204,4 +230,5 @@ def _transport(broker: str | None) -> dict[str, Any]:
         "socket_connect_timeout": 5,
         "health_check_interval": 25,
         **({} if broker.startswith("redis+socket") else {"socket_keepalive": True}),
+        **({} if found is None else found.celery_options(SENTINEL_S)),
     }

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from orchestrator import sentinels
 from orchestrator.limits import Limits
 from orchestrator.sections import (
     Api,
@@ -37,8 +38,8 @@ Tier = Literal["fast", "standard", "deep"]
 #: Ways to write a Postgres URL that mean the one driver we speak.
 _POSTGRES: Final = ("postgres", "postgresql")
 _DATABASES: Final = ("sqlite", "postgresql+psycopg")
-_BROKERS: Final = ("redis", "rediss", "redis+socket", "amqp", "amqps")
-_REDIS: Final = ("redis", "rediss", "redis+socket", "unix")
+_BROKERS: Final = ("redis", "rediss", "redis+socket", *sentinels.SCHEMES, "amqp", "amqps")
+_REDIS: Final = ("redis", "rediss", "redis+socket", "unix", *sentinels.SCHEMES)
 #: Names with our prefix that are no settings: they are read where they act.
 _NOT_SETTINGS: Final = frozenset({"OFFICINA_DEBUG", "OFFICINA_CRASHPOINTS", "OFFICINA_PYTHON"})
 
@@ -128,7 +129,8 @@ class Settings(BaseSettings):
     """Seconds after which a connection to Postgres counts as lost whose other side the network does not reach: its
     cable was pulled, its host is gone; 0: when the system says so, which takes minutes."""
     broker_url: str = ""
-    """Redis (`redis://`, `rediss://`, `redis+socket://`) or RabbitMQ (`amqp://`); empty: the embedded stack's Redis."""
+    """Redis (`redis://`, `rediss://`, `redis+socket://`, behind Sentinels `sentinel://` or `sentinels://`) or RabbitMQ
+    (`amqp://`); empty: the embedded stack's Redis."""
     redis_url: str = ""
     """Redis for chord results, signals and live events; empty: the broker when that is Redis."""
     workspace_root: Path | None = None
@@ -236,11 +238,13 @@ class Settings(BaseSettings):
     @field_validator("broker_url")
     @classmethod
     def _broker_url(cls, url: str) -> str:
+        sentinels.watched(url)
         return _with_scheme(url, _BROKERS)
 
     @field_validator("redis_url")
     @classmethod
     def _redis_url(cls, url: str) -> str:
+        sentinels.watched(url)
         return _with_scheme(url, _REDIS)
 
     @field_validator("api_url")
@@ -285,11 +289,11 @@ class Settings(BaseSettings):
 
     @property
     def redis(self) -> str | None:
-        """The Redis URL in force, as redis-py reads it; None when there is no Redis at all."""
+        """The address of Redis in force, for `redis_clients.connect`; None when there is no Redis at all."""
         url = self.redis_url or self.broker or ""
         if url.startswith("redis+socket://"):
             return "unix://" + url.removeprefix("redis+socket://")
-        return url if url.startswith(("redis://", "rediss://", "unix://")) else None
+        return url if url.partition("://")[0] in _REDIS else None
 
     @property
     def routing(self) -> str:
@@ -326,6 +330,9 @@ def _secrets(group: BaseModel) -> Iterator[str]:
             elif isinstance(value, str) and "@" in value and "://" in value:
                 with suppress(ValueError):
                     yield from filter(None, (urlsplit(value).password, unquote(urlsplit(value).password or "")))
+                with suppress(ValueError):
+                    found = sentinels.watched(value)
+                    yield from () if found is None else filter(None, [found.own_login.get("password")])
 
 
 def _leaves(value: Any) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""kombu's Redis transport with a client that is kept: kombu makes one for every command, which costs more than the
+"""kombu's transports of Redis with a client that is kept: kombu makes one for every command, which costs more than the
 command itself.
 """
 
@@ -7,9 +7,10 @@ from typing import Any
 from kombu.transport import TRANSPORT_ALIASES, redis
 
 
-class Channel(redis.Channel):
+class _Keeping:
     """A channel whose commands share one client; the client takes a connection of the pool for each of them."""
 
+    pool: Any
     _kept: Any = None
 
     def _create_client(self, asynchronous: bool = False) -> Any:
@@ -20,11 +21,23 @@ class Channel(redis.Channel):
         return self._kept
 
 
+class Channel(_Keeping, redis.Channel):
+    pass
+
+
+class SentinelChannel(_Keeping, redis.SentinelChannel):
+    pass
+
+
 class Transport(redis.Transport):
     Channel = Channel
 
 
+class SentinelTransport(redis.SentinelTransport):
+    Channel = SentinelChannel
+
+
 def install() -> None:
-    """Makes it what `redis://` and `rediss://` stand for in this process."""
-    for scheme in ("redis", "rediss"):
-        TRANSPORT_ALIASES[scheme] = f"{__name__}:{Transport.__name__}"
+    """Makes them what `redis://`, `rediss://` and `sentinel://` stand for in this process."""
+    for scheme, transport in {"redis": Transport, "rediss": Transport, "sentinel": SentinelTransport}.items():
+        TRANSPORT_ALIASES[scheme] = f"{__name__}:{transport.__name__}"

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,25 +43,47 @@ def guarded(folder: Path, *names: str, address: str, port: int) -> Guarded:
         address: where it listens.
     """
     certificates, program = issue(folder, *names), str(find_server().path)
-    secure = _speaks_tls(program)
+    secure = speaks_tls(program)
     for name in ("redis.conf", "users.acl"):
-        written = (DEPLOY / "redis" / name).read_text(encoding="utf-8")
-        for there, here in {
-            "port 0\ntls-port 6379": f"port 0\ntls-port {port}\nbind {address}",
-            "/etc/officina/redis.crt": str(certificates.chain),
-            "/etc/officina/redis.key": str(certificates.chain),
-            "/etc/officina/ca.crt": str(certificates.root),
-            "/etc/officina/users.acl": str(folder / "users.acl"),
-            "REPLACE_WITH_SHA256_OF_THE_PASSWORD": hashlib.sha256(PASSWORD.encode()).hexdigest(),
-        }.items():
-            written = written.replace(there, here)
-        if not secure:
-            written = re.sub(r"^tls-(?!port).*$", "", written.replace("port 0\ntls-port", "port"), flags=re.M)
-        (folder / name).write_text(written, encoding="utf-8")
+        write(folder, name, certificates, address=address, port=port, secure=secure)
     return Guarded([program, str(folder / "redis.conf")], port, certificates, secure)
 
 
-def _speaks_tls(program: str) -> bool:
+def write(
+    folder: Path,
+    name: str,
+    certificates: Certificates,
+    *,
+    address: str,
+    port: int,
+    secure: bool,
+    more: Mapping[str, str] | None = None,
+) -> Path:
+    """Writes a file of `deploy/redis` into a folder, with what a reader of it fills in.
+
+    Args:
+        more: what else stands for what.
+    """
+    written = (DEPLOY / "redis" / name).read_text(encoding="utf-8")
+    for there, here in {
+        **(more or {}),
+        "port 0\ntls-port 6379": f"port 0\ntls-port {port}\nbind {address}",
+        "port 0\ntls-port 26379": f"port 0\ntls-port {port}\nbind {address}",
+        "/etc/officina/redis.crt": str(certificates.chain),
+        "/etc/officina/redis.key": str(certificates.chain),
+        "/etc/officina/ca.crt": str(certificates.root),
+        "/etc/officina/users.acl": str(folder / "users.acl"),
+        "REPLACE_WITH_SHA256_OF_THE_PASSWORD": hashlib.sha256(PASSWORD.encode()).hexdigest(),
+        "REPLACE_WITH_THE_PASSWORD": PASSWORD,
+    }.items():
+        written = written.replace(there, here)
+    if not secure:
+        written = re.sub(r"^tls-(?!port).*$", "", written.replace("port 0\ntls-port", "port"), flags=re.M)
+    (folder / name).write_text(written, encoding="utf-8")
+    return folder / name
+
+
+def speaks_tls(program: str) -> bool:
     said = subprocess.run(
         [program, "--port", "0", "--tls-port", "1"], capture_output=True, text=True, timeout=20
     ).stdout

@@ -129,12 +129,13 @@ def redis(settings: Settings) -> list[Finding]:
     if settings.redis is None:
         words = "none: signals and live views read the database instead"
         return [Finding("redis", "absent", words, "set OFFICINA_REDIS_URL beside a RabbitMQ broker")]
-    from redis import Redis
+    from orchestrator.redis_clients import connect, primary
 
-    with Redis.from_url(settings.redis, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S) as client:
+    with connect(settings.redis, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S) as client:
         version = str(client.info("server").get("redis_version", "?"))
+        where = primary(client)
     old = version.partition(".")[0].isdecimal() and _numbers(version) < (6, 2)
-    words = f"{settings.redis}, version {version}"
+    words = f"{settings.redis}, {where}version {version}"
     return [Finding("redis", "broken" if old else "ok", words, "6.2 or later is needed" if old else "")]
 
 

@@ -17,6 +17,7 @@ from typing import Final
 from sqlalchemy import select
 
 from orchestrator.records import Event
+from orchestrator.redis_clients import connect_async
 from orchestrator.settings import Settings
 from orchestrator.states import PROJECT_ENDED
 from orchestrator.store import events
@@ -232,9 +233,7 @@ class Feed:
             await asyncio.sleep(LOOK_S)
 
     async def _listen(self, url: str) -> None:
-        from redis.asyncio import Redis
-
-        redis = Redis.from_url(url, socket_connect_timeout=2, health_check_interval=10)
+        redis = connect_async(url, socket_connect_timeout=2, health_check_interval=10)
         listener = redis.pubsub(ignore_subscribe_messages=True)
         try:
             await listener.psubscribe(_PATTERN)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from orchestrator import deltas
+from orchestrator.redis_clients import connect_async
 from orchestrator.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -81,9 +82,7 @@ class Overhearing:
 
     async def _listen(self, url: str) -> None:
         """Until nobody listens to anything."""
-        from redis.asyncio import Redis
-
-        redis = Redis.from_url(url, socket_connect_timeout=2, health_check_interval=10, decode_responses=True)
+        redis = connect_async(url, socket_connect_timeout=2, health_check_interval=10, decode_responses=True)
         listener: Any = redis.pubsub(ignore_subscribe_messages=True)
         heard = set[str]()
         try:

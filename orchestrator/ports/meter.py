@@ -9,6 +9,7 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from orchestrator.redis_clients import connect
 from orchestrator.settings import Settings
 from registry.errors import Detail, SkillError
 from registry.skills.metering import Rate
@@ -111,10 +112,8 @@ class CountingMeter:
     def _redis(self) -> "Redis | None":
         with self._lock:
             if self._client is None and self._settings.redis:
-                from redis import Redis
-
                 url = self._settings.redis
-                self._client = Redis.from_url(url, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S)
+                self._client = connect(url, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S)
             return self._client
 
     def _windows(self, *, shared: bool) -> "RateLimiter":

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from celery import Celery
+from celery import Celery, chord
+from kombu.exceptions import OperationalError
+from redis import RedisError
 
 from orchestrator import queue
 from orchestrator.settings import Settings
@@ -103,6 +105,30 @@ def test_an_emptied_redis_loses_nothing(on_fragile: Company, fragile: FragileRed
     assert [e.key for e in company.effects if e.kind == "asked"] == ["asked"]
     assert {r["outcome"] for r in project.kinds("tool.result")} == {"ok"}
     company.keeps_its_promises()
+
+
+@pytest.mark.parametrize(("how", "most_s"), [("killed", 5), pytest.param("frozen", 25, marks=pytest.mark.long)])
+def test_a_fan_out_that_finds_no_redis_gives_its_slot_back_soon(
+    fragile: FragileRedis, tmp_path: Path, how: str, most_s: float
+) -> None:
+    """Celery by itself tries 20 times, and behind a frozen server each time as long as a socket may take."""
+    settings = Settings(home=tmp_path, broker_url=fragile.url, _env_file=None)  # type: ignore[call-arg]
+    with Celery(set_as_current=False) as app:
+        app.conf.update(queue.configuration(settings))
+
+        @app.task(name=queue.RUN)
+        def job(*_: str) -> None:
+            """Is sent, and never carried."""
+
+        over = chord([job.si("child").set(ignore_result=False) for _ in range(3)], job.si("parent"))
+        over.apply_async()
+        fragile.kill() if how == "killed" else fragile.freeze()
+
+        begun = time.monotonic()
+        with pytest.raises((OperationalError, RedisError, RuntimeError)):
+            over.apply_async()
+
+        assert time.monotonic() - begun < most_s
 
 
 @pytest.mark.long

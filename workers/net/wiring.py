@@ -2,6 +2,7 @@
 
 from urllib.parse import urlsplit
 
+from orchestrator.sentinels import watched
 from orchestrator.settings import Settings
 from registry.errors import Fault, SkillError, WrongUse
 from registry.skills.urls import clean_host
@@ -35,10 +36,13 @@ def allowed(text: str) -> set[tuple[str, int]]:
 
 
 def own_places(settings: Settings) -> set[tuple[str, int]]:
-    """Database and Redis, should they stand at a public address: never a skill's business."""
+    """Database, Redis and its Sentinels, should they stand at a public address: never a skill's business."""
     standard = {"postgresql": 5432, "redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671}
     found = set()
     for address in filter(None, (settings.database_url, settings.broker_url, settings.redis_url)):
+        if (behind := watched(address)) is not None:
+            found |= {(host.lower(), port) for host, port in behind.hosts}
+            continue
         try:
             parts = urlsplit(address)
             port = parts.port or standard.get(parts.scheme.partition("+")[0])
