@@ -32,15 +32,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test of a whole system runs on one of both databases in the short form, by its name; on both in the long form.
+    """What uses a database runs on one of both in the short form, by its name; on both in the long form.
 
-    What a store does is tested on both in each form, in tests/contract.
+    What a store does is tested on both in each form: tests/contract.
     """
-    both = ("sqlite", "postgres")
+    both, contract = ("sqlite", "postgres"), Path(__file__).parent / "contract"
     for item in items:
         kind = getattr(getattr(item, "callspec", None), "params", {}).get("database_url")
-        whole = "live_settings" in getattr(item, "fixturenames", ())
-        if kind in both and (whole or item.get_closest_marker("slow") is not None):
+        if kind in both and contract not in item.path.parents:
             name = item.nodeid.replace(kind, "")
             if kind != both[crc32(name.encode()) % 2]:
                 item.add_marker(pytest.mark.long)
@@ -134,7 +133,7 @@ def redis(redis_url: str) -> "Iterator[Redis]":
 
 @pytest.fixture(scope="session")
 def _postgres() -> Iterator[str]:
-    server = services.postgres()
+    server = services.postgres(hasty=True)
     yield services.needed(server.__enter__)
     server.__exit__(None, None, None)
 

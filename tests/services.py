@@ -35,9 +35,14 @@ def needed(start: Callable[[], T]) -> T:
 
 
 @contextmanager
-def postgres() -> Iterator[str]:
-    """A PostgreSQL server of its own on a Unix socket: gives the URL of the database `postgres` in it."""
-    server = PostgresServer()
+def postgres(*, hasty: bool = False) -> Iterator[str]:
+    """A PostgreSQL server of its own on a Unix socket: gives the URL of the database `postgres` in it.
+
+    Args:
+        hasty: nothing waits for the disk. What is committed outlives the server, not the machine: enough for a test
+            that makes a database and drops it, no measure of anything.
+    """
+    server = PostgresServer(hasty=hasty)
     try:
         server.start()
         yield server.url
@@ -48,7 +53,8 @@ def postgres() -> Iterator[str]:
 class PostgresServer:
     """A PostgreSQL server in a folder of its own, which can be stopped, killed and started again."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, hasty: bool = False) -> None:
+        self._hasty = hasty
         self._folder = Path(tempfile.mkdtemp(prefix="officina-pg-"))
         self._process: Process | None = None
         self.url = f"postgresql+psycopg://postgres@/postgres?host={self._folder}"
@@ -89,7 +95,10 @@ class PostgresServer:
 
     def _run(self, command: list[str], log: Path) -> Process:
         """Starts the server's program; it listens nowhere but on its Unix socket."""
-        return Process([*command, "-c", "listen_addresses=", "-c", "max_connections=60"], log=log, user=self._user)
+        settings = ["listen_addresses=", "max_connections=60"]
+        if self._hasty:
+            settings += ["fsync=off", "full_page_writes=off"]
+        return Process([*command, *(word for one in settings for word in ("-c", one))], log=log, user=self._user)
 
     def _started(self) -> bool:
         command = [self._programs / "postgres", "-D", self._folder / "data", "-k", self._folder]

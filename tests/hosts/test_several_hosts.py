@@ -100,7 +100,7 @@ LONG = pytest.mark.long
 
 @pytest.mark.parametrize(
     "number, cut_s, away_s, rolled",
-    [pytest.param(12, 1, 5, "b", id="short"), pytest.param(500, 20, 20, "bc", id="long", marks=LONG)],
+    [pytest.param(12, 1, 5, "b", id="short", marks=LONG), pytest.param(500, 20, 20, "bc", id="long", marks=LONG)],
 )
 def test_nothing_is_lost_and_nothing_happens_twice(
     fleet: Fleet, desk: Desk, tell: Tell, number: int, cut_s: float, away_s: float, rolled: str

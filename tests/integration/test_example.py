@@ -140,6 +140,7 @@ def test_the_word_document_holds_the_same_table_and_the_chart(ran: Ran) -> None:
     assert any("the stand-in spoke" in paragraph.text for paragraph in document.paragraphs)
 
 
+@pytest.mark.long
 def test_another_file_gives_another_brief(short_folder: Path, tmp_path: Path) -> None:
     """A year less, two months gone, gaps here and there, and a last year that is far colder."""
     folder = copy(tmp_path)
@@ -167,6 +168,7 @@ def test_another_file_gives_another_brief(short_folder: Path, tmp_path: Path) ->
     assert "Wrong numbers" not in ran.brief
 
 
+@pytest.mark.long
 def test_one_year_alone_still_makes_a_brief(short_folder: Path, tmp_path: Path) -> None:
     folder = copy(tmp_path)
     data = folder / "data" / "seattle-weather.csv"

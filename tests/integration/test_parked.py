@@ -105,7 +105,7 @@ def answer_all(project: Watched, settings: Settings) -> None:
         list(pool.map(lambda one: answer(settings, one, payload={"go": "on"}, by="the test"), asked))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1_200)
 def test_thousands_of_parked_runs_hold_nothing_and_all_go_on(
     tmp_path: Path, live_settings, worker_process, redis

@@ -14,7 +14,7 @@ import pytest
 ORDINARY = 61_000 + os.getpid() % 1_000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_all_of_this_holds_for_an_ordinary_user(tmp_path: Path) -> None:
     if os.geteuid() != 0:

@@ -189,7 +189,7 @@ def test_garbage_on_standard_output_is_passed_over(bench: Any) -> None:
     assert box.call("box__echo", text="hi").output == "echo: hi"
 
 
-@pytest.mark.parametrize("nature", ["endless-line", "shouting", "flood", "hog"])
+@pytest.mark.parametrize("nature", ["endless-line", "shouting", pytest.param("flood", marks=pytest.mark.long), "hog"])
 def test_a_server_that_breaks_the_bounds_is_ended(bench: Any, nature: str) -> None:
     box = bench(start=60.0).put("bad", nature).put("good")
     before = psutil.Process().memory_info().rss
