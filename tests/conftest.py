@@ -34,12 +34,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What uses a database runs on one of both in the short form, by its name; on both in the long form.
 
-    What a store does is tested on both in each form: tests/contract.
+    What a store does is tested on PostgreSQL and in memory, which is SQLite too, in each form: tests/contract. On a
+    file it is of the long form.
     """
-    both, contract = ("sqlite", "postgres"), Path(__file__).parent / "contract"
+    both, contract = ("sqlite", "postgres"), Path(__file__).parent / "contract" / "store"
     for item in items:
         kind = getattr(getattr(item, "callspec", None), "params", {}).get("database_url")
-        if kind in both and contract not in item.path.parents:
+        if kind == "sqlite" and contract in item.path.parents:
+            item.add_marker(pytest.mark.long)
+        elif kind in both and contract not in item.path.parents:
             name = item.nodeid.replace(kind, "")
             if kind != both[crc32(name.encode()) % 2]:
                 item.add_marker(pytest.mark.long)

@@ -191,6 +191,7 @@ def test_a_line_may_hold_what_other_texts_end_lines_with(
     assert text in followed
 
 
+@pytest.mark.long
 def test_whoever_follows_a_project_that_says_nothing_for_long_outlives_a_restart(
     live_settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

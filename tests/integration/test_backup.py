@@ -26,6 +26,7 @@ PLAN = [task(key, after=KEYS[number - 1 : number] if number else []) for number,
 SAYS = {"tasks": {key: [{"say": "Done."}] for key in KEYS}}
 
 
+@pytest.mark.long
 def test_a_copy_of_a_working_database_is_whole_and_goes_on(live_settings: Settings, tmp_path: Path) -> None:
     database = get_database(live_settings)
     project = Watched(live_settings, start(tmp_path, live_settings, PLAN, SAYS).project_id)

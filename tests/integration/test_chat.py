@@ -167,6 +167,7 @@ def test_a_line_that_is_no_answer_leaves_the_question_open_and_a_later_one_finds
     sound(live_settings)
 
 
+@pytest.mark.long
 def test_a_conversation_survives_the_death_of_its_worker(
     live_settings: Settings, worker_process: Start, chat: Chat
 ) -> None:
@@ -233,6 +234,7 @@ def test_what_was_said_is_heard_though_whoever_sent_it_died_at_once(
     sound(live_settings)
 
 
+@pytest.mark.long
 def test_what_is_under_way_is_shown_first_and_then_the_message_is_sent(
     live_settings: Settings, worker_process: Start, chat: Chat
 ) -> None:
@@ -251,6 +253,7 @@ def test_what_is_under_way_is_shown_first_and_then_the_message_is_sent(
     assert said == ["tick 0", "tick 1", "tick 2", "and me"]
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_and_the_run_goes_on(live_settings: Settings, worker_process: Start, tmp_path: Path) -> None:
     worker_process(live_settings).ready()
     voice = threads.find_agent(live_settings, _file(live_settings))

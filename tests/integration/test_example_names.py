@@ -10,6 +10,7 @@ from tests.projects import Watched
 from tests.weather import EXAMPLES
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_eighty_four_agents_propose_judge_and_recommend(tmp_path: Path, live_settings, worker_process) -> None:
     worker_process(live_settings, WORKER_SLOTS="4").ready()

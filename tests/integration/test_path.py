@@ -149,7 +149,7 @@ def test_cancel_ends_everything_and_a_late_answer_is_refused(tmp_path: Path, liv
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", ["chain", "fan"])
+@pytest.mark.parametrize("shape", ["fan", pytest.param("chain", marks=pytest.mark.long)])
 def test_a_chain_of_150_and_a_fan_of_200_complete(tmp_path: Path, live_settings, worker_process, shape: str) -> None:
     worker_process(live_settings).ready()
     if shape == "chain":

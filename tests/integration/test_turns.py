@@ -145,6 +145,7 @@ def test_the_parts_are_loaded_at_the_first_call_that_is_counted():
     assert turns_at(None) is turns_at(None)
 
 
+@pytest.mark.long
 def test_a_run_whose_turn_is_far_waits_as_a_row_and_goes_on_when_it_comes(tmp_path, live_settings, worker_process):
     """More calls than a bucket holds: the others wait on a back-off each, and none of it counts as a failure."""
     with StubModel([{"text": "Done."}]) as stub:

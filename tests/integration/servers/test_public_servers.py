@@ -102,6 +102,7 @@ def filesystem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return needed(install)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_the_published_filesystem_server_writes_and_reads_for_an_agent(
