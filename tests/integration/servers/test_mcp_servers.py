@@ -65,15 +65,16 @@ def bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
 
 def running(nature: str) -> list[int]:
     """Our processes of a nature: the server and its keeper."""
+    # As a word of its own: the browser of other tests runs with --mute-audio.
     return [p.pid for p in psutil.Process().children(recursive=True) if nature in command_of(p)]
 
 
-def command_of(process: psutil.Process) -> str:
-    """Its command line; empty for one that has ended."""
+def command_of(process: psutil.Process) -> list[str]:
+    """The words of its command; none of one that has ended."""
     try:
-        return " ".join(process.cmdline())
+        return list(process.cmdline())
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return ""
+        return []
 
 
 def test_a_servers_tools_come_with_their_own_schemas_and_effects(bench: Any) -> None:
