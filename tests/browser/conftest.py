@@ -20,8 +20,11 @@ Open = Callable[..., "Page"]
 _numbers = count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> "Iterator[Browser]":
+    """Closed after the last test of this folder: Playwright keeps an event loop running in this thread while it is
+    open, and no test of another folder could run one of its own."""
+
     def program() -> str:
         found = shutil.which("chromium")
         if found is None:
