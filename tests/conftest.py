@@ -8,7 +8,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -16,14 +15,13 @@ from zlib import crc32
 import pytest
 
 from tests import services
+from tests.databases import Databases
 
 if TYPE_CHECKING:
     from redis import Redis
 
     from orchestrator.settings import Settings
     from tests.workers import WorkerProcess
-
-_numbers = count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -142,16 +140,16 @@ def _postgres() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def _migrated_postgres(_postgres: str, short_folder: Path) -> str:
-    return services.make_database(_postgres, "migrated", migrate_from=short_folder)
+def _databases(_postgres: str, short_folder: Path) -> Databases:
+    return Databases(_postgres, services.make_database(_postgres, "migrated", migrate_from=short_folder))
 
 
 @pytest.fixture
-def postgres_url(_postgres: str, _migrated_postgres: str) -> Iterator[str]:
+def postgres_url(_databases: Databases) -> Iterator[str]:
     """A migrated, empty PostgreSQL database for this test alone."""
-    name = f"test_{next(_numbers)}"
-    yield services.make_database(_postgres, name, template=_migrated_postgres)
-    services.drop_database(_postgres, name)
+    url = _databases.take()
+    yield url
+    _databases.give_back(url)
 
 
 @pytest.fixture(scope="session")

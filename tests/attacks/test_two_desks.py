@@ -54,7 +54,7 @@ def test_of_two_desks_exactly_one_wins_each_time(rounds: int, world: World, stor
         assert invariants.broken(connection) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_of_many_desks_one_wins_and_the_others_hear_what_was_said(world: World, store_settings: Settings) -> None:
     desks = Desks(store_settings, 6)
     try:

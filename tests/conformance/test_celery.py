@@ -84,9 +84,8 @@ def company(request: pytest.FixtureRequest, live_settings: Settings, tmp_path: P
     made.dismiss()
 
 
-@pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("case_id", runtime_ids())
+@pytest.mark.parametrize("case_id", long_unless(SAMPLE))
 def test_a_case_on_celery(company: Company, case_id: str) -> None:
     report = company.performance.play(company.carry)
 
@@ -94,8 +93,9 @@ def test_a_case_on_celery(company: Company, case_id: str) -> None:
     assert company.deaths == 0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)  # each death is the start of a worker
-@pytest.mark.parametrize("case_id", long_unless(SAMPLE))
+@pytest.mark.parametrize("case_id", runtime_ids())
 def test_a_case_on_celery_with_a_death_after_every_checkpoint(company: Company, case_id: str) -> None:
     report = company.performance.play(lambda: company.carry(POINTS))
 

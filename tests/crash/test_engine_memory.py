@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 
 from orchestrator.settings import Settings
@@ -24,6 +25,7 @@ def history(settings: Settings, run_id: str) -> list[dict[str, Any]]:
         return list(connection.execute(query).scalars())
 
 
+@pytest.mark.long
 def test_a_loop_is_counted_over_the_death_of_a_worker(tmp_path: Path, live_settings, worker_process) -> None:
     first = worker_process(live_settings, **QUICK).ready()
     same = {"calls": [{"name": "files.list", "args": {}}]}
@@ -94,6 +96,7 @@ class Forgetful(StubModel):
         return number, {"text": "I look on. " * 100, "calls": [call], "delayMs": wait}, False
 
 
+@pytest.mark.long
 def test_a_summary_is_not_made_twice_when_its_worker_dies_right_after(
     tmp_path: Path, live_settings, worker_process
 ) -> None:

@@ -5,6 +5,8 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from orchestrator.signals import answer
 from tests.projects import Watched, start, task
 from tests.support import alive, eventually
@@ -22,6 +24,7 @@ def slow_script(turns: int) -> dict[str, object]:
     return {"delayMs": 150, "tasks": {"long": [*steps, {"say": "{{ results | length }} steps"}]}}
 
 
+@pytest.mark.long
 def test_a_killed_worker_costs_time_and_nothing_else(tmp_path: Path, live_settings, worker_process) -> None:
     first = worker_process(live_settings, **QUICK).ready()
     made = start(tmp_path / "p", live_settings, [task("long")], slow_script(8))
@@ -43,6 +46,7 @@ def test_a_killed_worker_costs_time_and_nothing_else(tmp_path: Path, live_settin
     assert [event.seq for event in project.trace] == list(range(1, len(project.trace) + 1))
 
 
+@pytest.mark.long
 def test_a_stopped_worker_that_wakes_up_again_changes_nothing(tmp_path: Path, live_settings, worker_process) -> None:
     zombie = worker_process(live_settings, **QUICK).ready()
     made = start(tmp_path / "p", live_settings, [task("long")], slow_script(6))
@@ -80,6 +84,7 @@ def test_a_parked_run_survives_its_worker_and_a_flushed_redis(
     assert [s.execution for s in project.signals] == ["succeeded"]
 
 
+@pytest.mark.long
 def test_sigterm_gives_the_run_back_at_once(tmp_path: Path, live_settings, worker_process) -> None:
     leaver = worker_process(live_settings, LIMITS__LEASE_S="60", LIMITS__CLOCK_TICK_S="0.2").ready()
     made = start(tmp_path / "p", live_settings, [task("long")], slow_script(8))

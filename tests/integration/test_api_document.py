@@ -26,8 +26,6 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-#: Examples of one operation; the document has some fifty.
-EXAMPLES = 15
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +42,9 @@ def key(installed: Settings) -> str:
 
 
 @pytest.mark.slow
-def test_every_answer_is_one_that_the_document_promises(installed: Settings, key: str) -> None:
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("examples", [8, pytest.param(50, marks=pytest.mark.long)])  # of each of some fifty operations
+def test_every_answer_is_one_that_the_document_promises(installed: Settings, key: str, examples: int) -> None:
     document = schemathesis.openapi.from_asgi("/openapi.json", create_app(installed))
     person, program = session_of(installed), bearer(key)
     operations = [found.ok() for found in document.get_all_operations()]
@@ -54,7 +54,7 @@ def test_every_answer_is_one_that_the_document_promises(installed: Settings, key
             continue  # it would end the session that the others need
 
         @hypothesis_settings(
-            max_examples=EXAMPLES,
+            max_examples=examples,
             deadline=None,
             suppress_health_check=list(HealthCheck),
             derandomize=True,

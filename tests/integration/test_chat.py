@@ -95,6 +95,7 @@ def test_each_line_of_a_pipe_is_a_message_and_gets_its_answer(
     sound(live_settings)
 
 
+@pytest.mark.long
 def test_a_thread_of_a_studio_elsewhere_is_sat_in_as_one_here(
     live_settings: Settings, worker_process: Start, chat: Chat, tmp_path: Path
 ) -> None:

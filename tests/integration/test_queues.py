@@ -125,6 +125,7 @@ def test_the_children_of_a_fan_out_go_to_their_own_queue_and_their_parent_goes_o
     assert ("default", code.pid) not in seen
 
 
+@pytest.mark.long
 def test_what_nobody_serves_waits_is_said_once_and_goes_on_with_the_first_worker(
     tmp_path: Path, ruled: Settings, redis: Any, worker: Callable[..., WorkerProcess]
 ) -> None:

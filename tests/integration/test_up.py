@@ -132,7 +132,7 @@ def test_nothing_is_left_when_the_command_is_killed(officina, home) -> None:
     eventually(lambda: not any(alive(pid) for pid in family))
 
 
-@pytest.mark.parametrize("pool", ["threads", "prefork"])
+@pytest.mark.parametrize("pool", ["threads", pytest.param("prefork", marks=pytest.mark.long)])
 def test_a_worker_is_started_again_and_ends_with_its_command(officina, home, live_sqlite, pool) -> None:
     command = officina(home, "worker", "--slots", "2", "--pool", pool, "--name", "w", environment=live_sqlite)
     command.until(" ready")

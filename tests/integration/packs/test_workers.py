@@ -68,7 +68,10 @@ def test_files_commands_and_jobs_work_on_a_worker(tmp_path: Path, live_settings,
 
 
 @pytest.mark.parametrize(("point", "ran"), [pytest.param("begun", 0, marks=pytest.mark.long), ("acted", 1)])
-@pytest.mark.parametrize("call", [EDIT, shell("echo x >> ran")], ids=["edit_file", "shell"])
+@pytest.mark.parametrize(
+    "call",
+    [pytest.param(EDIT, marks=pytest.mark.long, id="edit_file"), pytest.param(shell("echo x >> ran"), id="shell")],
+)
 def test_a_call_that_had_begun_when_its_worker_died_is_unknown_and_never_repeated(
     tmp_path: Path, live_settings, worker_process, call: dict[str, Any], point: str, ran: int
 ) -> None:

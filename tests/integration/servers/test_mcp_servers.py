@@ -142,6 +142,7 @@ def test_a_server_that_does_not_start_is_left_out_and_the_others_stay(bench: Any
     assert "no licence" in reasons["dies"] and "switched off" in reasons["off"] and reasons["unknown"]
 
 
+@pytest.mark.long
 def test_a_server_that_never_answers_is_given_up_and_ended(bench: Any) -> None:
     box = bench(start=1.0).put("mute", "mute")
     begun = time.monotonic()
