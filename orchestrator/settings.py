@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from orchestrator import sentinels
+from orchestrator import rabbit, sentinels
 from orchestrator.limits import Limits
 from orchestrator.sections import (
     Api,
@@ -117,6 +117,7 @@ class Settings(BaseSettings):
         env_prefix="OFFICINA_",
         env_nested_delimiter="__",
         env_file=".env",
+        env_ignore_empty=True,
         extra="ignore",
         frozen=True,
     )
@@ -239,6 +240,7 @@ class Settings(BaseSettings):
     @classmethod
     def _broker_url(cls, url: str) -> str:
         sentinels.watched(url)
+        rabbit.secured(url)
         return _with_scheme(url, _BROKERS)
 
     @field_validator("redis_url")

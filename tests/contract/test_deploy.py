@@ -1,7 +1,5 @@
 """What stands in `deploy/` is what its program would take, without a container engine or a cluster at hand."""
 
-import importlib.util
-import json
 import re
 import shlex
 import shutil
@@ -13,44 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import crossplane
-import kubernetes_validate
 import pytest
-import yaml
-from jsonschema import Draft202012Validator
 
 from orchestrator.settings import Settings
-from registry import queues
 from tests.certificates import issue
-
-ROOT = Path(__file__).parents[2]
-DEPLOY = ROOT / "deploy"
-KUBERNETES = "1.37"
-
-Document = dict[str, Any]
-
-
-def documents(path: Path) -> list[Document]:
-    return [one for one in yaml.safe_load_all(path.read_text(encoding="utf-8")) if one is not None]
-
-
-def manifests() -> list[Document]:
-    listed = documents(DEPLOY / "kubernetes" / "kustomization.yaml")[0]["resources"]
-    return [one for name in listed for one in documents(DEPLOY / "kubernetes" / name)]
-
-
-def of_kind(kind: str) -> dict[str, Document]:
-    return {one["metadata"]["name"]: one for one in manifests() if one["kind"] == kind}
-
-
-def pods() -> dict[str, Document]:
-    """The pod of everything that makes one."""
-    made = {**of_kind("Deployment"), **of_kind("Job")}
-    return {name: one["spec"]["template"] for name, one in made.items()}
-
-
-def containers(pod: Document) -> list[Document]:
-    return [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]
-
+from tests.deployed import DEPLOY, ROOT, Document, compose, containers, of_kind, pods, worker_deployments
 
 # The image
 
@@ -132,182 +97,7 @@ def test_a_linter_of_dockerfiles_finds_nothing() -> None:
     assert subprocess.run([linter, DEPLOY / "Dockerfile"], capture_output=True, text=True).stdout == ""
 
 
-# Compose
-
-
-def compose_schema() -> Document:
-    found = importlib.util.find_spec("check_jsonschema")
-    assert found is not None and found.origin is not None
-    path = Path(found.origin).parent / "builtin_schemas" / "vendor" / "compose-spec.json"
-    schema: Document = json.loads(path.read_text(encoding="utf-8"))
-    return schema
-
-
-COMPOSE = sorted((DEPLOY / "compose").glob("*.yaml"))
-
-
-@pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.name)
-def test_a_compose_file_keeps_the_compose_specification(path: Path) -> None:
-    faults = Draft202012Validator(compose_schema()).iter_errors(documents(path)[0])
-
-    assert [(fault.json_path, fault.message[:200]) for fault in faults] == []
-
-
-def test_the_validator_of_compose_files_would_see_a_fault() -> None:
-    wrong = {"services": {"api": {"image": "officina", "comand": ["api"]}}}
-
-    assert list(Draft202012Validator(compose_schema()).iter_errors(wrong))
-
-
-def compose() -> Document:
-    return documents(DEPLOY / "compose" / "compose.yaml")[0]
-
-
-def test_what_a_compose_file_names_is_there() -> None:
-    both: Document = {"services": {}, "volumes": {}, "networks": {}, "configs": {}}
-    for path in COMPOSE:
-        for section in both:
-            both[section] |= documents(path)[0].get(section) or {}
-    for path in COMPOSE:
-        for name, service in documents(path)[0]["services"].items():
-            assert set(service.get("depends_on", ())) <= set(both["services"]), name
-            assert set(service.get("networks", ())) <= set(both["networks"]), name
-            assert {volume.split(":")[0] for volume in service.get("volumes", ())} <= set(both["volumes"]), name
-            assert {one["source"] for one in service.get("configs", ())} <= set(both["configs"]), name
-
-
-def test_every_variable_of_the_compose_files_is_in_the_example_and_the_other_way_round() -> None:
-    example = (DEPLOY / "compose" / "example.env").read_text(encoding="utf-8")
-    texts = "".join(path.read_text(encoding="utf-8") for path in COMPOSE)
-
-    assert set(re.findall(r"^([A-Z_]+)=", example, re.M)) == set(re.findall(r"\$\{([A-Z_]+)", texts))
-
-
-def test_nobody_starts_before_the_schema_is_there() -> None:
-    services = compose()["services"]
-
-    assert services["migrate"]["command"] == ["db", "upgrade"]
-    for name in ("api", "worker"):
-        assert services[name]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
-
-
-def test_only_loopback_is_published_and_flower_asks_who_is_there() -> None:
-    services = compose()["services"]
-    published = [port for service in services.values() for port in service.get("ports", ())]
-
-    assert published
-    assert [port for port in published if not port.startswith("127.0.0.1:")] == []
-    assert services["flower"]["environment"]["FLOWER_BASIC_AUTH"] == "${FLOWER_BASIC_AUTH:?}"
-    assert {"--read_only", "--persistent"} <= set(services["flower"]["command"])
-
-
-def test_ours_run_on_a_read_only_root_without_capabilities() -> None:
-    for name in ("migrate", "api", "worker", "flower"):
-        service = compose()["services"][name]
-        assert service["read_only"] is True, name
-        assert service["cap_drop"] == ["ALL"], name
-        assert "no-new-privileges:true" in service["security_opt"], name
-
-
-# Kubernetes
-
-
-def is_standard(one: Document) -> bool:
-    return not one["apiVersion"].startswith(("keda.sh/", "kustomize."))
-
-
-@pytest.mark.parametrize("one", manifests(), ids=lambda one: f"{one['kind']}-{one['metadata']['name']}")
-def test_a_manifest_keeps_the_schema_of_kubernetes_strictly(one: Document) -> None:
-    if is_standard(one):
-        kubernetes_validate.validate(one, KUBERNETES, strict=True)
-
-
-def test_the_validator_of_manifests_would_see_a_fault() -> None:
-    wrong = of_kind("Deployment")["api"]
-    wrong["spec"]["replica"] = wrong["spec"].pop("replicas")
-
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(wrong, KUBERNETES, strict=True)
-
-
-def test_every_manifest_is_listed() -> None:
-    listed = documents(DEPLOY / "kubernetes" / "kustomization.yaml")[0]["resources"]
-    there = {path.name for path in (DEPLOY / "kubernetes").glob("*.yaml")}
-
-    assert set(listed) | {"kustomization.yaml"} == there
-    assert len(listed) == len(set(listed))
-
-
-def test_pods_are_as_restricted_as_the_namespace_demands() -> None:
-    assert of_kind("Namespace")["officina"]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
-    for name, pod in pods().items():
-        assert pod["spec"]["securityContext"]["runAsNonRoot"] is True, name
-        assert pod["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
-        assert pod["spec"]["automountServiceAccountToken"] is False, name
-        for one in containers(pod):
-            assert one["securityContext"] == {
-                "allowPrivilegeEscalation": False,
-                "readOnlyRootFilesystem": True,
-                "capabilities": {"drop": ["ALL"]},
-            }, (name, one["name"])
-            assert one["resources"]["limits"]["memory"], (name, one["name"])
-
-
-def test_secrets_are_referred_to_and_never_written_down() -> None:
-    assert of_kind("Secret") == {}
-    for pod in pods().values():
-        for one in containers(pod):
-            for variable in one.get("env", ()):
-                public = variable["name"] == "OFFICINA_WORKER_SLOTS"
-                assert public or "secretKeyRef" in variable["valueFrom"], variable["name"]
-    public = of_kind("ConfigMap")["officina"]["data"]
-    assert [name for name in public if re.search("KEY|URL|TOKEN|PASSWORD|AUTH", name)] == []
-
-
-def test_every_secret_that_is_referred_to_is_in_the_command_that_makes_them() -> None:
-    text = (DEPLOY / "kubernetes" / "settings.yaml").read_text(encoding="utf-8")
-    made = set(re.findall(r"--from-literal=([A-Z_]+)=", text))
-    used = {
-        variable["valueFrom"]["secretKeyRef"]["key"]
-        for pod in pods().values()
-        for one in containers(pod)
-        for variable in one.get("env", ())
-        if "valueFrom" in variable
-    }
-    used |= {one["key"] for one in of_kind("TriggerAuthentication")["officina"]["spec"]["secretTargetRef"]}
-
-    assert used == made
-
-
-def test_volumes_and_mounts_agree() -> None:
-    for name, pod in pods().items():
-        mounted = {mount["name"] for one in containers(pod) for mount in one.get("volumeMounts", ())}
-        assert mounted == {volume["name"] for volume in pod["spec"]["volumes"]}, name
-
-
-def test_selectors_find_the_pods_they_mean() -> None:
-    labels = {name: pod["metadata"]["labels"] for name, pod in pods().items()}
-    for name, one in of_kind("Deployment").items():
-        assert one["spec"]["selector"]["matchLabels"] == labels[name]
-    for name, one in of_kind("PodDisruptionBudget").items():
-        assert one["spec"]["selector"]["matchLabels"] == labels[name]
-    for name, one in of_kind("Service").items():
-        assert one["spec"]["selector"] == labels[name]
-        ports = {port["name"] for container in pods()[name]["spec"]["containers"] for port in container["ports"]}
-        assert {port["targetPort"] for port in one["spec"]["ports"]} <= ports
-    for policy in of_kind("NetworkPolicy").values():
-        for rule in policy["spec"]["podSelector"].get("matchExpressions", ()):
-            assert set(rule["values"]) <= {one["app.kubernetes.io/name"] for one in labels.values()}
-
-
-def test_probes_ask_for_what_the_api_answers_without_a_key() -> None:
-    from orchestrator.api.routes import health
-
-    api = pods()["api"]["spec"]["containers"][0]
-    probes = {kind: api[f"{kind}Probe"]["httpGet"]["path"] for kind in ("startup", "liveness", "readiness")}
-
-    assert probes == {"startup": "/health", "liveness": "/health", "readiness": "/health/ready"}
-    assert set(probes.values()) <= {route.path for route in health.router.routes}  # type: ignore[attr-defined]
+# All ways of running it
 
 
 def test_a_worker_is_given_longer_to_leave_than_its_longest_step_takes() -> None:
@@ -335,44 +125,6 @@ def test_a_worker_is_given_longer_to_leave_than_its_longest_step_takes() -> None
         assert longest < ours, where
         # The supervisor gives its worker some seconds more, and needs some to leave itself.
         assert ours + 15 <= theirs, where
-
-
-def worker_deployments() -> dict[str, Document]:
-    """The deployments of workers, each by the queue it serves."""
-    found = {}
-    for one in of_kind("Deployment").values():
-        words = one["spec"]["template"]["spec"]["containers"][0]["args"]
-        if words[0] == "worker":
-            assert words[1] == "--queues"
-            found[words[2]] = one
-    return found
-
-
-def test_every_queue_has_workers_which_keda_scales_by_its_own_work() -> None:
-    public = of_kind("ConfigMap")["officina"]["data"]
-    rules = Settings(queues=json.loads(public["OFFICINA_QUEUES"]), _env_file=None).queues  # type: ignore[call-arg]
-    scaled = {one["spec"]["scaleTargetRef"]["name"]: one["spec"] for one in of_kind("ScaledObject").values()}
-
-    assert sorted(worker_deployments()) == sorted(queues.names(rules))
-    for queue, deployment in worker_deployments().items():
-        name, spec = deployment["metadata"]["name"], deployment["spec"]
-        own = {one["name"]: one.get("value") for one in spec["template"]["spec"]["containers"][0]["env"]}
-        slots = int(own.get("OFFICINA_WORKER_SLOTS") or public["OFFICINA_WORKER_SLOTS"])
-        trigger = scaled[name]["triggers"][0]
-        assert "replicas" not in spec, name
-        assert trigger["authenticationRef"]["name"] in of_kind("TriggerAuthentication"), name
-        assert slots / 2 <= int(trigger["metadata"]["targetQueryValue"]) <= slots, name
-        mine = "queue IS NULL" if queue == queues.DEFAULT else f"queue = '{queue}'"
-        assert mine in trigger["metadata"]["query"], name
-        assert scaled[name]["minReplicaCount"] >= 1, "a queue that nobody serves is a fault"
-        assert name in of_kind("PodDisruptionBudget"), name
-    assert len(scaled) == len(worker_deployments())
-
-
-def test_workers_of_every_queue_may_go_out_to_the_web() -> None:
-    (rule,) = of_kind("NetworkPolicy")["web-out"]["spec"]["podSelector"]["matchExpressions"]
-
-    assert {one["metadata"]["name"] for one in worker_deployments().values()} <= set(rule["values"])
 
 
 # systemd

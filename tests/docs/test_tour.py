@@ -45,9 +45,8 @@ class Deployed:
         }
         named = {name for name in COMPOSE["x-officina"]["environment"] if name.startswith("OFFICINA_")}
         assert set(here) == named, "the file has other settings by now"
-        common = {name: value for name, value in here.items() if value}
         self._environment = (
-            kept | common | {"OFFICINA_HOME": str(folder / "home"), "PYTHONPATH": str(packages), "COLUMNS": "200"}
+            kept | here | {"OFFICINA_HOME": str(folder / "home"), "PYTHONPATH": str(packages), "COLUMNS": "200"}
         )
 
     def up(self) -> "Deployed":

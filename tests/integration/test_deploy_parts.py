@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from orchestrator.settings import Settings
 from orchestrator.stack.processes import Process
-from orchestrator.stack.redis_server import free_port
+from orchestrator.stack.redis_server import find_server, free_port
 from orchestrator.store import wakes
 from orchestrator.store.database import get_database
 from tests.guarded_redis import DEPLOY, PASSWORD, guarded
@@ -68,6 +68,40 @@ def test_the_user_of_officina_cannot_administer_redis(guarded_redis: str) -> Non
                 client.execute_command(*command)
     with pytest.raises((AuthenticationError, NoPermissionError, ResponseError)):
         Redis.from_url(guarded_redis.replace(f"officina:{PASSWORD}@", "")).set("a", "b")
+
+
+@pytest.fixture
+def composed_redis(tmp_path: Path) -> Iterator[str]:
+    """Redis as its container starts it: gives its address, without a user."""
+    service: dict[str, Any] = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]["redis"]
+    assert service["tmpfs"] == ["/data"] and service["read_only"], "nothing but /data can be written"
+    (data := tmp_path / "data").mkdir()
+    (programs := tmp_path / "bin").mkdir()
+    (programs / "valkey-server").symlink_to(find_server().path)
+    entry = programs / "docker-entrypoint.sh"
+    entry.write_text('#!/bin/sh\nexec "$@"\n')
+    entry.chmod(0o755)
+    port = free_port()
+    words = [word.replace("$$", "$").replace("/data", str(data)) for word in service["command"]]
+    words[-1] = words[-1].rstrip() + f" --bind 127.0.0.1 --port {port}"
+    path = f"{programs}:/usr/bin:/bin"
+    assert set(service["environment"]) == {"REDIS_PASSWORD"}
+    server = Process(words, log=tmp_path / "redis.log", env={"PATH": path, "REDIS_PASSWORD": "pass1word"})
+    try:
+        eventually(lambda: _answers(f"redis://health:health@127.0.0.1:{port}"), 15)
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.end(5)
+
+
+def test_redis_of_the_compose_file_knows_its_users_and_nobody_else(composed_redis: str) -> None:
+    with Redis.from_url(f"redis://officina:pass1word@{composed_redis}") as client:
+        assert client.set("a", "b") and client.keys("*")
+        with pytest.raises(NoPermissionError):
+            client.config_get("*")
+    for who in ("", "officina:wrong@", "health:health@"):
+        with pytest.raises((AuthenticationError, NoPermissionError)):
+            Redis.from_url(f"redis://{who}{composed_redis}").set("a", "b")
 
 
 def keda_queries() -> dict[str, str]:

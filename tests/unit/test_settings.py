@@ -1,5 +1,7 @@
 """Settings that cannot work are refused where they are read."""
 
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
@@ -74,3 +76,17 @@ def test_settings_of_a_group_that_may_be_left_out_are_known() -> None:
     set_by_hand = {"OFFICINA_IMAGES__NAME": "x", "OFFICINA_EMBEDDINGS__KEY": "x", "OFFICINA_IMAGES__NAMED": "x"}
 
     assert unknown_variables(set_by_hand) == ["OFFICINA_IMAGES__NAMED"]
+
+
+def test_a_variable_that_is_empty_says_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Compose passes on what an .env leaves open as an empty text, and a file of systemd does."""
+    plain = Settings(_env_file=None)
+    for name in variables():
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("OFFICINA_MODELS__STANDARD__NAME", "")
+    (tmp_path / "left.env").write_text("OFFICINA_OWNER=\n")
+
+    given = Settings(_env_file=tmp_path / "left.env")
+
+    assert given == plain
+    assert not given.has_model
