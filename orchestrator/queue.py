@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator import crashpoints
+from orchestrator.rabbit import secured
 from orchestrator.records import Wake
 from orchestrator.sentinels import watched
 from orchestrator.settings import Settings
@@ -199,12 +200,16 @@ def _backend(redis: str | None) -> str | None:
 
 def _address(url: str | None) -> str | None:
     """An address as Celery writes it."""
+    if (rabbit := secured(url)) is not None:
+        return rabbit[0]
     found = watched(url)
     return url if found is None else found.celery_url
 
 
 def _tls(setting: str, url: str | None) -> dict[str, Any]:
-    """TLS behind Sentinels; other addresses say it themselves."""
+    """TLS with RabbitMQ and behind Sentinels; other addresses say it themselves."""
+    if (rabbit := secured(url)) is not None:
+        return {setting: rabbit[1]}
     found = watched(url)
     return {} if found is None or found.tls is None else {setting: dict(found.tls)}
 

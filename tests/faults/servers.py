@@ -11,6 +11,8 @@ from redis import Redis
 
 from orchestrator.stack.processes import Process
 from orchestrator.stack.redis_server import RedisServer
+from tests.certificates import Certificates
+from tests.guarded_redis import DEPLOY
 from tests.services import ServiceMissing
 from tests.support import eventually
 
@@ -54,8 +56,11 @@ class FragileRedis:
 class Rabbit:
     """A RabbitMQ node of its own on loopback, with a name server of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificates: Certificates | None = None) -> None:
         """
+        Args:
+            certificates: it runs on `deploy/rabbitmq/rabbitmq.conf` with these, good for `localhost`.
+
         Raises:
             ServiceMissing: RabbitMQ is not installed.
         """
@@ -65,6 +70,7 @@ class Rabbit:
             raise ServiceMissing("the RabbitMQ tests need its server: apt-get install rabbitmq-server")
         self._folder = Path(tempfile.mkdtemp(prefix="officina-rabbit-"))
         self._port, distribution, names = _free_port(), _free_port(), _free_port()
+        self._certificates = certificates
         self.url = f"amqp://guest:guest@127.0.0.1:{self._port}//"
         self._command = [str(found[-1])]
         self._environment = os.environ | {
@@ -83,6 +89,8 @@ class Rabbit:
             "RABBITMQ_CONFIG_FILE": str(self._folder / "none"),
         }
         (self._folder / "plugins").write_text("[].")
+        if certificates is not None:
+            self._deploy(certificates)
         log = self._folder / "epmd.log"
         self._names = Process([epmd, "-port", str(names), "-address", "127.0.0.1"], log=log, env=self._environment)
         try:
@@ -90,6 +98,22 @@ class Rabbit:
         except BaseException:
             self.close()
             raise
+
+    def _deploy(self, certificates: Certificates) -> None:
+        """Writes the deployed configuration, and says nothing more of ports than it does."""
+        written = (DEPLOY / "rabbitmq" / "rabbitmq.conf").read_text(encoding="utf-8")
+        for there, here in {
+            "listeners.ssl.default = 5671": f"listeners.ssl.1 = 127.0.0.1:{self._port}",
+            "/etc/officina/rabbitmq.crt": str(certificates.chain),
+            "/etc/officina/rabbitmq.key": str(certificates.chain),
+            "/etc/officina/ca.crt": str(certificates.root),
+        }.items():
+            assert there in written, there
+            written = written.replace(there, here)
+        (self._folder / "rabbitmq.conf").write_text(written, encoding="utf-8")
+        del self._environment["RABBITMQ_NODE_IP_ADDRESS"], self._environment["RABBITMQ_NODE_PORT"]
+        self._environment["RABBITMQ_CONFIG_FILE"] = str(self._folder / "rabbitmq.conf")
+        self.url = f"amqps://guest:guest@localhost:{self._port}//?ssl_ca_certs={certificates.root}"
 
     def start(self) -> None:
         self._process = Process(self._command, log=self._folder / "rabbit.log", env=self._environment)
@@ -111,11 +135,17 @@ class Rabbit:
         """Whether it speaks AMQP: an open port alone is not enough."""
         assert self._process.running, f"RabbitMQ ended ({self._process.outcome}): {self.log()[-4000:]}"
         try:
-            with socket.create_connection(("127.0.0.1", self._port), 1) as talk:
+            with self._connected() as talk:
                 talk.sendall(b"AMQP\x00\x00\x09\x01")
                 return talk.recv(1) == b"\x01"
         except OSError:
             return False
+
+    def _connected(self) -> socket.socket:
+        plain = socket.create_connection(("127.0.0.1", self._port), 1)
+        if self._certificates is None:
+            return plain
+        return self._certificates.trusting().wrap_socket(plain, server_hostname="localhost")
 
 
 def _free_port() -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kombu.exceptions import OperationalError
 
 from orchestrator.queue import celery_name, send, sender
 from orchestrator.records import Wake
@@ -13,6 +14,7 @@ from orchestrator.settings import Settings
 from orchestrator.signals import answer
 from orchestrator.stack.environment import child_environment
 from tests import services
+from tests.certificates import issue
 from tests.faults.company import Company
 from tests.faults.servers import Rabbit
 from tests.faults.table import Story
@@ -20,6 +22,7 @@ from tests.faults.test_broker import everything, stands_everywhere
 from tests.integration.test_queues import CODER, RULES, SAYS, carried, queue_probe
 from tests.projects import task
 from tests.workers import WorkerProcess
+from workers.probes import broker
 
 pytestmark = pytest.mark.timeout(400)  # a RabbitMQ takes its time to start
 
@@ -160,3 +163,42 @@ def test_a_worker_declares_its_queues_as_a_sender_does(on_rabbit: Company) -> No
     project = company.submit([task("render", labels=["gpu"])], {"tasks": {"render": SAYS}})
 
     company.waits_for(lambda: project.status == "completed", 180)
+
+
+@pytest.fixture
+def deployed_rabbit(tmp_path: Path) -> Iterator[Rabbit]:
+    """A server on `deploy/rabbitmq/rabbitmq.conf`, for `localhost`."""
+    (folder := tmp_path / "certificates").mkdir()
+    try:
+        made = Rabbit(issue(folder, "localhost"))
+    except services.ServiceMissing as missing:
+        pytest.skip(str(missing))
+    yield made
+    made.close()
+
+
+@pytest.mark.long
+def test_a_project_runs_over_rabbitmq_as_deployed_and_only_with_the_server_that_is_named(
+    deployed_rabbit: Rabbit, redis_url: str, redis, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, url = tmp_path / "home", deployed_rabbit.url
+
+    def settings(broker_url: str) -> Settings:
+        places = {"database_url": database_url, "broker_url": broker_url, "redis_url": redis_url}
+        return Settings(home=home, _env_file=None, **places)  # type: ignore[call-arg, arg-type]
+
+    def refused(broker_url: str) -> str:
+        with pytest.raises(OperationalError) as refusal:
+            broker(settings(broker_url))
+        return str(refusal.value)
+
+    assert broker(settings(url))[0].verdict == "ok"
+    assert "certificate is not valid for '127.0.0.1'" in refused(url.replace("@localhost", "@127.0.0.1"))
+    assert "CERTIFICATE_VERIFY_FAILED" in refused(url.partition("?")[0]), "nobody known signed it"
+    company = Company(settings(url), tmp_path, monkeypatch)
+    try:
+        company.hire(WORKER_SLOTS="2").ready(180)
+        project = company.submit([task("a"), task("b", after=["a"])], {"tasks": dict.fromkeys("ab", SAYS)})
+        company.waits_for(lambda: project.status == "completed", 120)
+    finally:
+        company.dismiss()
