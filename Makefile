@@ -84,9 +84,8 @@ lock: ## Write the lock files anew (ARGS=--upgrade moves the pins; needs uv)
 lock-check: ## See that every pin has a wheel for each Python and system we promise (needs uv)
 	@deploy/lock check
 
-audit: $(DEV) ## Look every pin up in the public list of known holes (pip-audit, into an environment of its own; needs the internet)
-	@test -x .pip-audit/bin/pip-audit || { $(BIN)/python -m venv .pip-audit && .pip-audit/bin/pip install -q "pip-audit>=2.9,<3"; }
-	@.pip-audit/bin/pip-audit --disable-pip --require-hashes --requirement requirements.lock $(ARGS)
+audit: $(RUN) ## Look every pin up in the public list of known holes (needs the internet; ends with 3 where it cannot)
+	@deploy/audit $(ARGS)
 
 clean: ## Remove the environment and all caches; .officina with your projects stays
 	@rm -rf $(VENV) $(PEERS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
