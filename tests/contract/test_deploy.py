@@ -16,6 +16,7 @@ import pytest
 from orchestrator.settings import Settings
 from tests.certificates import issue
 from tests.deployed import DEPLOY, ROOT, Document, compose, containers, of_kind, pods, worker_deployments
+from tests.pages import blocks
 
 # The image
 
@@ -87,6 +88,15 @@ def test_what_the_image_copies_is_enough_to_build_the_whole_program(tmp_path: Pa
     }
     assert len(wanted) > 300
     assert wanted - held == set()
+
+
+def test_an_image_that_is_made_of_ours_installs_as_root_and_runs_as_nobody_in_particular() -> None:
+    (own,) = [block.text for block in blocks(ROOT / "docs" / "tour.md") if block.name == "Dockerfile"]
+    steps = [line.partition(" ")[::2] for line in own.splitlines() if not line.startswith("#")]
+    users = [user for word, user in instructions() if word == "USER"]
+
+    assert [word for word, _ in steps] == ["FROM", "USER", "COPY", "RUN", "USER"]
+    assert [rest for word, rest in steps if word == "USER"] == ["0", *users]
 
 
 def test_a_linter_of_dockerfiles_finds_nothing() -> None:
@@ -315,5 +325,5 @@ def test_every_setting_that_is_named_exists(path: Path) -> None:
     text = path.read_text(encoding="utf-8").replace("__TIER__", "__STANDARD__")  # how a page says `any tier`
     named = re.findall(r"\bOFFICINA_[A-Z0-9_]*[A-Z0-9]\b(?!_)", text)
 
-    ours = {"OFFICINA_IMAGE"} if "compose" in path.parts else set()
+    ours = {"OFFICINA_IMAGE"} if "compose" in path.parts or path.name == "tour.md" else set()
     assert set(unknown_variables(dict.fromkeys(named, ""))) - ours == set()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
 from orchestrator.settings import Settings
 from orchestrator.states import PROJECT_ENDED
@@ -150,6 +150,12 @@ class Fleet:
         new = {host: self.worker(host) for host in hosts if host not in self.workers}
         for host, made in new.items():
             self.workers[host] = made.ready()
+
+    def upgrade(self) -> None:
+        """The schema of a release to come, as its migrations called `pre` make it while this one is at work."""
+        for table in ("runs", "tasks", "projects", "events", "messages", "checkpoints", "signals", "workers"):
+            add = text(f"ALTER TABLE {table} ADD COLUMN IF NOT EXISTS of_a_newer_release TEXT")
+            get_database(self.settings).write(lambda connection, add=add: connection.execute(add))
 
     def roll(self, host: str) -> None:
         """A new worker beside the old one; then the old one leaves."""

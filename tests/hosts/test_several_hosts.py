@@ -154,10 +154,12 @@ def _redis_away(fleet: Fleet, course: Course, tell: Tell, away_s: float) -> None
 
 
 def _rolled(fleet: Fleet, course: Course, tell: Tell, hosts: str) -> None:
-    """Each worker is replaced by a new one, host by host."""
-    row = tell("3", f"workers of {' and '.join(hosts)} replaced, one by one (SIGTERM)", "each leaves; others go on")
+    """The schema of a newer release comes first, as the pages say; then each worker is replaced, host by host."""
+    done = f"a newer schema under work, then workers of {' and '.join(hosts)} replaced, one by one (SIGTERM)"
+    row = tell("3", done, "each leaves; others go on")
     course.submit(1)
     with row.recovery():
+        fleet.upgrade()
         for host in hosts:
             fleet.roll(host)
 
