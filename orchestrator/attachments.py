@@ -103,7 +103,7 @@ def send(
         SkillError: `too_large`, `quota`, `conflict`.
         Refused: as `threads.send`.
     """
-    _judge(settings, given)
+    judge(settings, given)
     if given:
         with get_database(settings).read() as connection:
             known = sends.earlier(connection, thread_id, client_key)
@@ -113,7 +113,13 @@ def send(
     return threads.send(settings, thread_id, text, client_key=client_key, attachments=laid, mode=mode)
 
 
-def _judge(settings: Settings, given: Sequence[Attachment]) -> None:
+def judge(settings: Settings, given: Sequence[Attachment]) -> None:
+    """Whether a message may bring these files.
+
+    Raises:
+        WrongUse: there are too many, or a name is one no file can have.
+        SkillError: `too_large`.
+    """
     most, size = settings.limits.attachment_bytes, sum(len(one.content) for one in given)
     if len(given) > MOST:
         words = f"{len(given)} files come with the message, and {MOST} are the most"
@@ -154,4 +160,4 @@ def _content(one: dict[str, Json]) -> bytes:
     return str(text).encode() if packed is None else base64.b64decode(str(packed), validate=True)
 
 
-__all__ = ["FOLDER", "MOST", "Attachment", "read", "read_files", "send"]
+__all__ = ["FOLDER", "MOST", "Attachment", "judge", "read", "read_files", "send"]

@@ -58,7 +58,7 @@ class ApiProcess:
         number = self._socket.fileno()
         command = [sys.executable, "-P", "-m", "orchestrator.api.server", str(number)]
         self._process = Process(command, log=self._log, env=self._environment, keep_fds=[number])
-        eventually(self._answers, 40, 0.1)
+        eventually(self._answers, 120, 0.1)
         return self
 
     def kill(self) -> None:

@@ -23,7 +23,7 @@ _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 #: What a probe inside a cluster asks for, under whatever name.
 _PROBES: Final = frozenset({"/health", "/health/ready"})
 #: What brings files along.
-_LARGE: Final = re.compile(r"/api/studio/(projects|knowledge|threads/[^/]+/send)")
+_LARGE: Final = re.compile(r"/api/studio/(projects|knowledge|threads/[^/]+/send)|/threads(/[^/]+/send)?")
 _HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",

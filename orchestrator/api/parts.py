@@ -8,11 +8,12 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.routing import APIRoute
+from pydantic import Field
 from starlette.responses import Response
 
 from orchestrator.api.gate import Refusal
 from orchestrator.api.replies import problems
-from registry.base import Json
+from registry.base import Json, Model
 from registry.jsontext import JsonFault, has_lone_surrogate, parse
 
 PREFIX: Final = "/api/studio"
@@ -33,6 +34,16 @@ ProjectId = Annotated[
         description="A project's id, or six characters or more of its beginning or end that no other has.",
     ),
 ]
+
+ThreadId = Annotated[str, Path(min_length=1, max_length=36, description="A thread's id, or a part of it.")]
+
+
+class AttachedFile(Model):
+    """A file that comes with a message, with `text` or `base64`."""
+
+    name: str = Field(min_length=1, max_length=200, description="Without folders.", examples=["notes.md"])
+    text: str | None = Field(None, description="What it holds, when that is text.")
+    base64: str | None = Field(None, description="What it holds, in base64.")
 
 
 class StrictRequest(Request):

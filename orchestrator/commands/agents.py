@@ -40,7 +40,7 @@ def citizens(as_json: AsJson = False) -> None:
         return
     for row in rows:
         yours = f"  yours: {row['agentId']}" if row["agentId"] else ""
-        say(f"{row['id']:<14}  {row['role']:<10}  {row['description']}{yours}")
+        say(f"{row['name']:<14}  {row['id']:<14}  {row['role']:<10}  {row['description']}{yours}")
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from playwright.sync_api import expect
@@ -20,6 +20,9 @@ from tests.support import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
+#: A file in which nothing is: a browser has no base64 of it.
+EMPTY: Final[Any] = {"name": "a", "mimeType": "text/plain", "buffer": b""}
+
 
 def test_somebody_talks_with_an_agent_and_comes_back_to_it(
     open_desk: Open, studio_settings: Settings, worker_process: Any
@@ -36,9 +39,20 @@ def test_somebody_talks_with_an_agent_and_comes_back_to_it(
     expect(page.locator(".said .prose")).to_have_text("How much rain <b>fell</b> in May?")
     page.locator(".talked").first.wait_for()  # it came by itself
     page.get_by_label("Your message").fill("And in June?")
+    page.get_by_label("Files").set_input_files(
+        [{"name": "june.csv", "mimeType": "text/csv", "buffer": b"day,mm\n1,4\n"}, {**EMPTY}, {**EMPTY, "name": "b"}]
+    )
     page.get_by_role("button", name="Send").click()
     page.locator("#turn-2 .talked").first.wait_for()
     expect(page.get_by_label("Your message")).to_have_value("")
+    assert page.get_by_label("Files").evaluate("field => field.files.length") == 0
+    page.get_by_text("3 files in this conversation").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="june.csv", exact=False).filter(has_text="download").click()
+    assert download.value.path().read_bytes() == b"day,mm\n1,4\n"
+    page.locator("#turn-2 .brought a", has_text="june.csv").click()
+    expect(page.locator("table td").first).to_have_text("1")
+    page.go_back()
     page.reload()
     expect(page.locator(".said")).to_have_count(2)
 

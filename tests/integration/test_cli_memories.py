@@ -87,7 +87,7 @@ def test_a_citizen_is_adopted_and_removed(officina: Run) -> None:
     made = officina("agents", "adopt", "ivo-larch")
     again = officina("agents", "adopt", "ivo-larch")
 
-    assert len(listed) == 12 and listed[8].startswith("ivo-larch       writer      Something of the watchmaker")
+    assert len(listed) == 12 and listed[8].startswith("Ivo Larch       ivo-larch       writer      Something of")
     assert (made.returncode, made.stderr) == (0, "")
     assert again.stdout == made.stdout and "adopted before" in again.stderr
     id_ = made.stdout.strip()

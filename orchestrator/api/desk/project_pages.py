@@ -1,19 +1,29 @@
 """Projects: the list, and each as a picture, its runs, a timeline, its trace, its cost and its files."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Request
 from sqlalchemy import Connection, select
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from orchestrator import downloads, lookup, views
+from orchestrator import lookup, views
 from orchestrator.api.auth import Asking, Person
-from orchestrator.api.desk import plan_column, plan_picture, previews, questions, run_trees, spending, timeline, traces
+from orchestrator.api.desk import (
+    opened_files,
+    plan_column,
+    plan_picture,
+    previews,
+    questions,
+    run_trees,
+    spending,
+    timeline,
+    traces,
+)
 from orchestrator.api.desk.rendering import page
 from orchestrator.api.desk.routing import router as make_router
 from orchestrator.api.desk.routing import shell
-from orchestrator.api.gate import Refusal
 from orchestrator.api.parts import cursor_of, place_of
 from orchestrator.api.sending import attachment
 from orchestrator.states import PROJECT_ENDED, TASK_ENDED
@@ -212,27 +222,17 @@ def file(asking: Person, project_id: str, path: str) -> Response:
         row = connection.execute(
             select(files).where(files.c.project_id == looked.scene.id, files.c.path == path)
         ).one_or_none()
-    download = _open(asking, looked.scene, path)
-    with download.file:
-        shown = previews.preview(download)
-    facts = {"path": path, "bytes": download.bytes, "preview": shown, "row": row, "long": previews.LONG}
-    return page("file.html", shell(asking, "projects", **looked.facts("files"), **facts))
+    facts = opened_files.shown(Path(looked.scene.workspace), path, f"/projects/{looked.scene.id}")
+    return page("file.html", shell(asking, "projects", **looked.facts("files"), **facts, row=row))
 
 
 @router.get("/projects/{project_id}/pictures/{path:path}")
 def picture(asking: Person, project_id: str, path: str) -> Response:
-    """A picture of the workspace, for a page to show: what it is, its first bytes say."""
+    """A picture of the workspace, for a page to show."""
     with asking.database.read() as connection:
         whole = lookup.project_id(connection, project_id, asking.owner)
         scene = scenes.read(connection, whole, asking.settings)
-    download = _open(asking, scene, path)
-    kind = previews.picture_type(download.file.read(16))
-    if kind is None or download.bytes > previews.PICTURE:
-        download.file.close()
-        raise Refusal(404, "not_found", "that file is no picture")
-    download.file.seek(0)
-    headers = {"content-security-policy": "sandbox; default-src 'none'", "content-length": str(download.bytes)}
-    return StreamingResponse(download.file, media_type=kind, headers=headers)
+    return opened_files.picture(Path(scene.workspace), path)
 
 
 def _look(connection: Connection, asking: Asking, project_id: str) -> Looked:
@@ -279,9 +279,3 @@ def _cuts(connection: Connection, run_id: str) -> list[Any]:
     usable = (c.run_id == run_id) & c.event_seq.is_not(None) & c.node_id.is_not(None)
     query = select(c.number, c.event_seq, c.node_id, c.at).where(usable).order_by(c.number.desc()).limit(_CUTS)
     return list(connection.execute(query).all())
-
-
-def _open(asking: Asking, scene: Scene, path: str) -> downloads.Download:
-    from pathlib import Path
-
-    return downloads.open_file(Path(scene.workspace), path)

@@ -51,7 +51,8 @@ class Turn:
     origin: str
     #: What was said; None: the run sums the thread up.
     said: str | None
-    attachments: int
+    #: What came with it: paths in the conversation's workspace.
+    attachments: tuple[str, ...]
     created_at: int
     ended_at: int | None
     cost_usd: float
@@ -105,12 +106,17 @@ def _turn(row: Any) -> Turn:
         agent=row.agent_name,
         origin=ORIGINS.get(row.origin, row.origin),
         said=None if row.kind == "compact" else _text(given.get("text")),
-        attachments=len(given.get("attachments") or []),
+        attachments=_paths(given.get("attachments")),
         created_at=row.created_at,
         ended_at=row.ended_at,
         cost_usd=views.usd(row.cost_micro),
         error=row.error,
     )
+
+
+def _paths(value: Json) -> tuple[str, ...]:
+    laid = value if isinstance(value, list) else []
+    return tuple(path for one in laid if isinstance(one, dict) and isinstance(path := one.get("path"), str))
 
 
 def _text(value: Json) -> str:

@@ -6,14 +6,14 @@ answered as every signal is.
 
 from typing import Annotated, Any
 
-from fastapi import Header, Path, Query
+from fastapi import Header, Query
 from fastapi import Response as Empty
 from pydantic import Field, StringConstraints
 
 from orchestrator import attachments, lookup, threads, views
 from orchestrator.api.auth import Asking, Reading, Writing
 from orchestrator.api.models import Out, SignalView
-from orchestrator.api.parts import Cursor, Limit, cursor_of, place_of
+from orchestrator.api.parts import AttachedFile, Cursor, Limit, ThreadId, cursor_of, place_of
 from orchestrator.api.parts import router as make_router
 from orchestrator.api.replies import Reply, problems
 from orchestrator.store import histories
@@ -25,7 +25,6 @@ from registry.scripts import read_script
 
 router = make_router("threads")
 
-ThreadId = Annotated[str, Path(min_length=1, max_length=36, description="A thread's id, or a part of it.")]
 Title = Annotated[str, StringConstraints(min_length=1, max_length=threads.TITLE_CHARS)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=120)]
 Key = Annotated[
@@ -46,14 +45,6 @@ class Change(Model):
     title: Title | None = None
     speaker: Name | None = Field(None, description="Who speaks from here on; the thread has to be free.")
     mode: Mode | None = Field(None, description="Of runs to come; null: as the agent has it.")
-
-
-class AttachedFile(Model):
-    """A file that comes with a message, with `text` or `base64`."""
-
-    name: str = Field(min_length=1, max_length=200, description="Without folders.", examples=["notes.md"])
-    text: str | None = Field(None, description="What it holds, when that is text.")
-    base64: str | None = Field(None, description="What it holds, in base64.")
 
 
 class Words(Model):

@@ -1,5 +1,7 @@
 """Memory, documents, connections, generators and conversations as pages: looked at, searched, taken away."""
 
+import base64
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -138,3 +140,36 @@ def test_a_conversation_begins_once_however_often_it_is_sent(settings: Settings,
     assert desk.post(f"/threads/{thread_id}/send", json={"text": "x", "key": "l" * 16}, headers=PAGE).status_code == 409
     assert threads.stop(settings, thread_id, by="the test") is not None
     assert desk.post(f"/threads/{thread_id}/stop", json={}, headers=PAGE).status_code == 409
+
+
+def test_files_go_with_a_message_are_shown_beside_it_and_can_be_opened(settings: Settings, desk: TestClient) -> None:
+    notes = {"name": "über <b>.md", "base64": base64.b64encode("# Höhe\n\n42 m".encode()).decode()}
+    large = {"name": "large.bin", "base64": base64.b64encode(bytes(3_000_000)).decode()}
+    body = {"agent": "assistant", "text": "Read these.", "key": "k" * 16, "attachments": [notes, large]}
+    begun = desk.post("/threads", json=body)
+    at = begun.headers["hx-redirect"]
+
+    shown = desk.get(at).text
+    links = sorted(set(re.findall(rf'"({at}/files/[^"]+)"', shown)))
+    text, unread = (desk.get(link).text for link in sorted(links, key=lambda link: "large" in link))
+    saved = desk.get(re.findall(r'href="([^"]+)" download', text)[0])
+
+    assert len(links) == 2 and "2 files in this conversation" in shown and "über &lt;b&gt;.md" in shown
+    assert "<h1>Höhe</h1>" in text and "No preview" in unread
+    assert saved.content == "# Höhe\n\n42 m".encode() and saved.headers["content-disposition"].startswith("attachment")
+    assert desk.get(f"{at}/files/attachments/none.md").status_code == 404
+    assert desk.get(links[0].replace("/files/", "/pictures/")).status_code == 404, "it is no picture"
+    assert threads.stop(settings, at.rpartition("/")[2], by="the test") is not None
+    sent = {"text": "And this.", "key": "l" * 16, "attachments": [{"name": "more.md", "text": "Bees."}]}
+    assert desk.post(f"{at}/send", json=sent).status_code == 200
+    assert "more.md" in desk.get(at).text
+    with asked(settings, session_of(settings, "ann"), follow_redirects=False) as ann:
+        assert [ann.get(link).status_code for link in links] == [404, 404]
+
+
+def test_a_conversation_whose_files_are_refused_does_not_begin(settings: Settings, desk: TestClient) -> None:
+    body = {"agent": "assistant", "text": "Read this.", "key": "k" * 16}
+    for name, content in (("../up.md", "x"), ("large.bin", "x" * (settings.limits.attachment_bytes + 1))):
+        refused = desk.post("/threads", json=body | {"attachments": [{"name": name, "text": content}]}, headers=PAGE)
+        assert refused.status_code in (400, 413)
+    assert "No conversation yet" in desk.get("/threads").text

@@ -51,6 +51,9 @@ def things_of(settings: Settings, client: TestClient, owner: str) -> Things:
     connection = {"kind": "telegram", "token": "123456:" + "A" * 35}
     assert client.put(f"{API}/connections/{name}", json=connection).status_code == 201
     thread = client.post(f"{API}/threads", json={"agent": agent["id"], "title": mark}).json()
+    within = settings.workspaces / thread["id"] / "inputs"
+    within.mkdir(parents=True)
+    (within / "a.txt").write_text(mark)  # the path that stands for a file of the project as well
     source = client.post(f"{API}/knowledge", json={"name": f"{mark}.md", "text": mark}).json()
     key = keys.add(settings, mark, owner=owner)[0]
     plugin = plugin_of(settings, owner, mark)

@@ -98,6 +98,9 @@ def test_files_of_a_message_lie_in_the_workspace_before_its_run_begins(
         rows = connection.execute(select(kept_files.c.path, kept_files.c.bytes, kept_files.c.sha256)).all()
     assert [one["path"] for one in attached] == list(paths)
     assert sorted(tuple(row) for row in rows) == sorted((a["path"], a["bytes"], a["sha256"]) for a in attached)
+    listed = studio.get(f"{THREADS}/{thread}/files").json()["items"]
+    assert {one["path"]: studio.get(f"{THREADS}/{thread}/files/{one['path']}").content for one in listed} == paths
+    assert studio.get(f"{THREADS}/{thread}/files/attachments/none.md").json()["code"] == "unknown_file"
     elsewhere = studio.patch(f"{THREADS}/{thread}", json={"title": "x" * 3_000_000})
     assert (elsewhere.status_code, elsewhere.json()["code"]) == (413, "too_large")
 

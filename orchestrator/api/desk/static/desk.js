@@ -12,6 +12,15 @@
     const request = event.detail.ctx.request;
     if (!/^(POST|PATCH|PUT|DELETE)$/i.test(request.method)) return;
     const values = {};
+    const offered = [...event.target.querySelectorAll?.("[data-files]") ?? []];
+    const carried = offered.filter((field) => field.files.length);
+    const much = carried.map(tooMuch).find(Boolean);
+    if (much) {
+      event.preventDefault();
+      say(much, true);
+      return;
+    }
+    for (const field of offered) request.body?.delete(field.name);
     for (const [name, value] of request.body ? new URLSearchParams(request.body) : []) {
       values[name] = name in values ? [].concat(values[name], value) : value;
     }
@@ -25,7 +34,31 @@
     }
     request.headers["Content-Type"] = "application/json";
     request.body = JSON.stringify(values);
+    if (carried.length === 0) return;
+    // Files are read when they are sent, so that they are what they are by then.
+    event.detail.ctx.fetch = async (address, options) => {
+      try {
+        for (const field of carried) values[field.name] = await Promise.all([...field.files].map(packed));
+      } catch {
+        say("A file cannot be read any more. Choose it again.", true);
+        throw new DOMException("a file cannot be read", "AbortError");
+      }
+      return fetch(address, { ...options, body: JSON.stringify(values) });
+    };
   });
+  const packed = (file) => new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => resolve({ name: file.name, base64: reader.result.split(",")[1] ?? "" }));
+    reader.addEventListener("error", () => reject(reader.error));
+    reader.readAsDataURL(file);
+  });
+  // Said before anything is read: a film would fill the memory of this page.
+  const tooMuch = ({ files, dataset }) => {
+    const bytes = [...files].reduce((sum, file) => sum + file.size, 0);
+    if (files.length > Number(dataset.files)) return `${files.length} files are chosen, and ${dataset.files} are the most.`;
+    if (bytes > Number(dataset.bytes)) return `The files have ${Math.ceil(bytes / 1e6)} MB together, and ${Math.floor(Number(dataset.bytes) / 1e6)} MB are the most.`;
+    return null;
+  };
 
   // It has happened: the form is empty again.
   document.addEventListener("htmx:after:request", (event) => {
