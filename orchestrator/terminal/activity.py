@@ -95,7 +95,7 @@ class Activity:
 
     #: By id, in the order they were made.
     runs: dict[str, Run] = field(default_factory=dict)
-    #: What agents are called, by id, as the team was told.
+    #: What agents are called, by id, as the team was told and children were announced.
     names: dict[str, str] = field(default_factory=dict)
     #: Tasks in which the stand-in spoke.
     stand_in_tasks: set[str] = field(default_factory=set)
@@ -160,6 +160,8 @@ class Activity:
             return
         child = Run(str(child_id), parent.task_id, event.data.get("agentId") or parent.agent_id, parent.id)
         child.position = event.data.get("index")
+        if child.agent_id and event.data.get("agentName"):  # made for this project: no team knows it
+            self.names.setdefault(child.agent_id, str(event.data["agentName"]))
         child.move("queued", event.at)
         self.runs[child.id] = child
         parent.children.append(child.id)

@@ -103,7 +103,7 @@ class Interface:
             return self._question(scene, frame, room, console)
         views = {"agents": work.agents, "runs": run_tree.tree, "timeline": bars.timeline}
         if self.view == "trace":
-            return self._window(self.tail.draw(scene, activity), room, from_end=True)
+            return self._window(self.tail.draw(scene, activity, frame.width), room, from_end=True)
         return self._window(views[self.view](scene, activity, frame), room)
 
     def _plan(self, scene: Scene, activity: Activity, frame: Frame, room: int) -> RenderableType:

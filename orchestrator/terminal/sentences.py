@@ -88,7 +88,7 @@ def _team(data: Data) -> str:
 
 
 def _child(data: Data) -> str:
-    return f"{data.get('agentId') or 'item'} {data['index']}"
+    return f"{data.get('agentName') or data.get('agentId') or 'item'} {data['index']}"
 
 
 def _lost_child(data: Data) -> str:

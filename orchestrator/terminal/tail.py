@@ -11,10 +11,13 @@ from rich.text import Text
 from orchestrator.records import Event
 from orchestrator.terminal.activity import Activity
 from orchestrator.terminal.scene import Scene
-from orchestrator.terminal.tracing import Names, line_of
+from orchestrator.terminal.tracing import Names, line_of, short_line
+from orchestrator.terminal.wording import one_line
 
 #: Lines kept; older ones are for `officina trace`.
 KEPT: Final = 500
+#: Columns below which number, task and agent of a line leave its words no room.
+NARROW: Final = 96
 #: Filter -> beginnings of the kinds it lets through.
 FILTERS: Final[dict[str, tuple[str, ...]]] = {
     "everything": ("",),
@@ -46,14 +49,17 @@ class Tail:
         groups = list(FILTERS)
         self.group = groups[(groups.index(self.group) + 1) % len(groups)]
 
-    def draw(self, scene: Scene, activity: Activity) -> RenderableType:
-        """The lines that are wanted, the last one at the end."""
+    def draw(self, scene: Scene, activity: Activity, width: int) -> RenderableType:
+        """The lines that are wanted, the last one at the end; on a narrow screen two for an event at most."""
         keys = {task.id: task.key for task in scene.tasks.values()}
         names = Names(scene.id, keys, activity.names)
         told = [(event, line_of(event, names)) for event in list(self._lines) if self._wanted(event)]
         if self.words:
             told = [(event, line) for event, line in told if self.words.lower() in line.lower()]
-        lines = [Text(line, style=_style(event), no_wrap=True, overflow="ellipsis") for event, line in told]
+        if width < NARROW:
+            lines = [Text(one_line(short_line(event), 2 * width - 8), style=_style(event)) for event, _ in told]
+        else:
+            lines = [Text(line, style=_style(event), no_wrap=True, overflow="ellipsis") for event, line in told]
         return Group(*lines) if lines else Text("nothing yet that this filter lets through", style="dim")
 
     def title(self) -> str:

@@ -50,8 +50,21 @@ def lines(settings: Settings, project_id: str, *, after: int, follow: bool) -> I
 
 def line_of(event: Event, names: Names) -> str:
     """One event as one line in columns that line up."""
-    time = datetime.fromtimestamp(event.at / 1000).astimezone().strftime("%H:%M:%S.%f")[:-3]
+    time = _clock(event)
     task = one_line(names.tasks.get(event.task_id or "", ""), 16)
     agent = one_line(names.agents.get(event.agent_id or "", ""), 14)
-    label = " (stand-in)" if is_stand_in(event) else ""
+    label = _label(event)
     return f"{event.seq:>5}  {time}  {task:<16}  {agent:<14}  {event.kind:<16}  {sentence(event)}{label}".rstrip()
+
+
+def short_line(event: Event) -> str:
+    """The same for a narrow screen, where columns would leave no room for the words: time, kind, words."""
+    return f"{_clock(event)[:8]} {event.kind}  {sentence(event)}{_label(event)}".rstrip()
+
+
+def _clock(event: Event) -> str:
+    return datetime.fromtimestamp(event.at / 1000).astimezone().strftime("%H:%M:%S.%f")[:-3]
+
+
+def _label(event: Event) -> str:
+    return " (stand-in)" if is_stand_in(event) else ""

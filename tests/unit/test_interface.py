@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator.deltas import Delta
+from orchestrator.records import Event
 from orchestrator.settings import Settings
 from orchestrator.store import events as trace
 from orchestrator.store.database import get_database
@@ -191,6 +192,20 @@ def test_filters_and_words_narrow_the_trace_down(watched: Watched) -> None:
     assert watched.page.tail.words == "think"
     assert " think " in watched.draw() and " message " not in watched.draw()
     assert set(FILTERS) >= {"story", "model", "tools", "states", "questions", "files", "problems"}
+
+
+def test_a_narrow_trace_shows_what_was_said_and_not_only_when(watched: Watched) -> None:
+    watched.press("5")
+    for width in (40, 60):
+        shown = watched.draw(width=width)
+        assert "run.started" in shown and "attempt 1" in shown
+        assert max(map(len, shown.splitlines())) <= width
+
+
+def test_an_agent_made_for_a_project_is_called_by_its_name() -> None:
+    activity, told = Activity(), {"agentId": "0194c5d2", "agentName": "Taster", "index": 0, "childRunId": "child"}
+    activity.take([Event("run.started", {}, run_id="parent"), Event("agent.spawned", told, run_id="parent")])
+    assert activity.name(activity.runs["child"]) == "Taster"
 
 
 def test_do_it_counts_once_the_whole_call_was_on_the_screen_and_for_that_call(watched: Watched) -> None:

@@ -92,6 +92,7 @@ def test_a_delegate_is_spawned_by_its_maker_and_reports_back_under_the_promised_
     assert [q["agentId"] for q in queued] == [told(played, 0)["output"]["id"]] * 3
     assert len({q["spawnId"] for q in queued}) == 3
     spawned = played.events("agent.spawned")
+    assert all(s["agentName"] for s in spawned)
     assert [s["spawnId"] for s in spawned] == [s["childRunId"] for s in spawned] == [q["spawnId"] for q in queued]
     assert [s["input"] for s in spawned] == ["part 0", "part 1", "part 2"]
 

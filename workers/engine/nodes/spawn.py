@@ -111,7 +111,8 @@ def _announce(session: Session, children: list[ChildRecord], calls: list[dict[st
     for child, call in zip(children, calls, strict=True):
         facts: dict[str, Json] = {"agentId": child.agent_id, "spawnId": child.id, "index": child.position}
         if child.result is None:
-            session.emit("agent.spawned", **facts, childRunId=child.id, input=call.get("input"))
+            named = facts | {"agentName": child.agent_name, "childRunId": child.id}
+            session.emit("agent.spawned", **named, input=call.get("input"))
         else:
             session.emit("agent.failed", **facts, **child.result["error"])
 
