@@ -82,8 +82,8 @@ def _take(browser: Browser) -> None:
 
 
 def _talk() -> str:
-    """A conversation with a scripted end, and something that was remembered in it."""
-    from orchestrator import threads
+    """A conversation with a file, a scripted end, and something that was remembered in it."""
+    from orchestrator import attachments, threads
     from orchestrator.settings import get_settings
 
     settings = get_settings()
@@ -94,7 +94,9 @@ def _talk() -> str:
     ]
     voice = threads.find_agent(settings, "assistant")
     talk = threads.create(settings, voice, title="The weekly report", script={"agents": {"assistant": turns}})
-    run = threads.send(settings, talk, f"Remember: {due} What does that leave us this week?").run_id
+    week = attachments.Attachment("week-49.csv", b"day,what\nWednesday,chart for March\nThursday,draft\n")
+    text = f"Remember: {due} What does that leave us this week?"
+    run = attachments.send(settings, talk, text, [week]).run_id
     until(lambda: run_status(run) in ("completed", "failed", "needs_input"))
     return talk
 

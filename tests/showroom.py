@@ -16,7 +16,7 @@ from orchestrator.store import definitions, events, memories, pins
 from orchestrator.store import threads as thread_moves
 from orchestrator.store.database import get_database
 from orchestrator.store.kept import schedules, thread_runs, threads
-from orchestrator.store.tables import agents, checkpoints, runs, workers
+from orchestrator.store.tables import agents, checkpoints, files, runs, workers
 from orchestrator.store.threads import NewThread
 from registry.agents import AgentDefinition
 from registry.generators import Generator
@@ -74,6 +74,8 @@ GENERATOR: Final = {
         },
     ],
 }
+#: A file that came with a message.
+NOTES: Final = "attachments/0123456789abcdef/notes.md"
 
 
 class Showroom:
@@ -94,7 +96,8 @@ class Showroom:
     def pages(self) -> Iterator[str]:
         """Every page, by address."""
         yield from ("/", "/inbox", "/agents", "/library", "/schedules", "/workers", "/login")
-        yield from ("/threads", f"/threads/{self.thread_id}", "/memories", "/knowledge", "/connections")
+        yield from ("/threads", f"/threads/{self.thread_id}", f"/threads/{self.thread_id}/files/{NOTES}")
+        yield from ("/memories", "/knowledge", "/connections")
         yield from (
             "/generators",
             f"/generators/{self.generator_id}",
@@ -137,6 +140,7 @@ class Showroom:
         thread_id = self.database.write(lambda c: thread_moves.create(c, new))
         free = NewThread(id=new_id(), owner_id=self.settings.owner, title="Nothing yet", agent=agent, known_as="own")
         self.database.write(lambda c: thread_moves.create(c, free))
+        brought: dict[str, Any] = {"attachments": [{"path": NOTES, "bytes": 8, "sha256": "a" * 64}]}
         said = ("How much rain fell in May?", "And in June?", "Then draw both.")
         for number, (words, status) in enumerate(zip(said, ("completed", "failed", "needs_input"), strict=True), 1):
             at = self.now - (30 - 9 * number) * MINUTE
@@ -165,7 +169,7 @@ class Showroom:
                 "counters": {},
                 "patch": {"set": {}},
                 "snapshot": True,
-                "input": {"text": words, "origin": "person"},
+                "input": {"text": words, "origin": "person"} | (brought if number == 1 else {}),
                 "has_input": True,
                 "at": at,
             }
@@ -192,6 +196,11 @@ class Showroom:
                     c, thread_id, [events_line(kind, data, run_id, at) for kind, data in lines]
                 )
             )
+        file = self.settings.workspaces / thread_id / NOTES
+        file.parent.mkdir(parents=True)
+        file.write_text("# Notes\n")
+        about = {"project_id": thread_id, "path": NOTES, "bytes": 8, "sha256": "a" * 64, "written_at": self.now}
+        self._insert(files, about)
         self.database.write(
             lambda c: c.execute(
                 threads.update().where(threads.c.id == thread_id).values(run_id=run_id, runs=3, active_at=self.now)

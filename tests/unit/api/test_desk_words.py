@@ -17,7 +17,8 @@ from tests.showroom import Showroom
 from tests.studio import asked, session_of
 
 #: Routes that give no page of words: what pages are made of, what moves, and pictures.
-_NO_PAGES = {"/static/{of}/{name:path}", "/pulse", "/projects/{project_id}/pictures/{path:path}"}
+_PICTURES = {f"/{of}/pictures/{{path:path}}" for of in ("projects/{project_id}", "threads/{thread_id}")}
+_NO_PAGES = {"/static/{of}/{name:path}", "/pulse", *_PICTURES}
 
 
 class Tags(HTMLParser):
