@@ -39,13 +39,13 @@ def test_somebody_talks_with_an_agent_and_comes_back_to_it(
     expect(page.locator(".said .prose")).to_have_text("How much rain <b>fell</b> in May?")
     page.locator(".talked").first.wait_for()  # it came by itself
     page.get_by_label("Your message").fill("And in June?")
-    page.get_by_label("Files").set_input_files(
+    page.get_by_label("Files", exact=True).set_input_files(
         [{"name": "june.csv", "mimeType": "text/csv", "buffer": b"day,mm\n1,4\n"}, {**EMPTY}, {**EMPTY, "name": "b"}]
     )
     page.get_by_role("button", name="Send").click()
     page.locator("#turn-2 .talked").first.wait_for()
     expect(page.get_by_label("Your message")).to_have_value("")
-    assert page.get_by_label("Files").evaluate("field => field.files.length") == 0
+    assert page.get_by_label("Files", exact=True).evaluate("field => field.files.length") == 0
     page.get_by_text("3 files in this conversation").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="june.csv", exact=False).filter(has_text="download").click()
