@@ -53,7 +53,7 @@ def test_a_planner_is_told_what_is_wrong_and_may_mend_it_twice(tmp_path: Path, l
     assert project.ended() == "completed"
     assert list(project.tasks) == ["a", "b"]
     notes = [m["text"] for m in project.kinds("message") if m.get("kind") == "note"]
-    assert ["these wait for each other: a -> b" in notes[0], "it is no JSON" in notes[1]] == [True, True]
+    assert ["these wait for each other: a -> b" in notes[0], "not JSON" in notes[1]] == [True, True]
     (told,) = project.kinds("project.planned")
     assert (told["goal"], told["summary"], told.get("note")) == ("It is done", "Step by step.", None)
     assert len([run for run in project.runs if run.kind == "plan"]) == 1, "the rounds are turns of one run"

@@ -152,6 +152,23 @@ def test_an_answer_that_does_not_fit_is_asked_for_once_more() -> None:
     assert (hopeless.status, hopeless.code, len(hopeless.requests)) == ("failed", "output_invalid", 2)
 
 
+@pytest.mark.parametrize("text", ['{"n": NaN}', '{"n": 1, "n": 2}', "[" * 150 + "]" * 150])
+def test_an_answer_that_nobody_could_store_is_asked_for_once_more(text: str) -> None:
+    loose = once(THINK | {"output": {"properties": {"n": {}}}, "tools": []}, end="$output.structured")
+
+    played = play(loose, [text, '{"n": 1}'])
+
+    assert (played.status, played.output, len(played.requests)) == ("completed", {"n": 1}, 2)
+
+
+def test_texts_of_a_structured_answer_can_be_stored() -> None:
+    loose = once(THINK | {"output": {"properties": {"n": {}}}, "tools": []}, end="$output.structured")
+
+    assert play(loose, [r'{"n": ["a\u0000b", {"\ud800": "\udfff"}]}']).output == {
+        "n": ["a\ufffdb", {"\ufffd": "\ufffd"}]
+    }
+
+
 def test_keys_of_a_structured_answer_stand_in_the_output_but_never_over_the_reserved() -> None:
     schema = {"type": "object", "properties": {"colour": {}, "text": {}}}
     nodes = {"t": THINK | {"output": schema, "tools": []}}

@@ -1,7 +1,5 @@
 """`llm:generate`: one model call, one assistant message."""
 
-import json
-
 from orchestrator import planner, unknown
 from orchestrator.records import UNSET, Park
 from registry import schemas
@@ -18,6 +16,7 @@ from workers.engine.session import Session
 from workers.engine.thinking import Held
 from workers.engine.toolset import NOTHING
 from workers.models.model import ModelFault, Reply, Request, Situation, ToolCall
+from workers.models.scrub import scrub
 
 #: Milliseconds a run waits after a model that keeps failing: the quick retries are the client's.
 BACKOFFS_MS = (30_000, 120_000, 600_000)
@@ -216,12 +215,15 @@ def _structured(session: Session, node: Generate, key: str, reply: Reply) -> tup
 
 
 def _value(reply: Reply) -> tuple[Json, list[Fault]]:
-    try:
-        return json.loads(_unfenced(reply.text)), []
-    except (ValueError, RecursionError) as error:
-        cut = reply.finish_reason == "length"
-        words = "it was cut off by the length limit: say it shorter" if cut else f"it is no JSON ({error})"
-        return None, [Fault("", "no_json", words)]
+    """The JSON of an answer. Text was made fit to be stored as it came; what it escapes comes out only here."""
+    from registry.skills.structured import read_answer  # with the schema library, which most runs never load
+
+    value, fault = read_answer(reply.text)
+    if fault is None:
+        return scrub(value), []
+    cut = reply.finish_reason == "length"
+    words = "it was cut off by the length limit: say it shorter" if cut else fault
+    return None, [Fault("", "no_json", words)]
 
 
 def _fits(schema: dict[str, Json], value: Json) -> list[Fault]:
@@ -229,14 +231,6 @@ def _fits(schema: dict[str, Json], value: Json) -> list[Fault]:
     for flaw in schemas.flaws(schema, value):
         return [Fault("", "invalid", f"{schemas.at(flaw.path) or 'it'}: {flaw.message}")]
     return []
-
-
-def _unfenced(text: str) -> str:
-    """The whole text, or what stands in its first fenced block."""
-    parts = text.split("```")
-    if len(parts) < 3 or text.lstrip()[:1] in "{[":
-        return text
-    return parts[1].removeprefix("json").strip()
 
 
 def _failed(session: Session, fault: ModelFault) -> Parked:
