@@ -73,6 +73,19 @@ def test_together_they_stay_within_their_room_and_each_gets_its_share(count: int
     assert sum(outputs) <= 24_000
 
 
+@pytest.mark.parametrize(("count", "path"), [(5_000, "a.md"), (60, "deep/" * 90 + "a.md")])
+def test_very_many_do_not_drown_the_instruction(count: int, path: str) -> None:
+    tasks = [Before(str(n), "x" * 900, f"t{n}") for n in range(count)]
+
+    shown = told(*tasks, files={str(n): [file(path)] * 3 for n in range(count)})
+
+    assert len(shown) <= 24_500
+    assert (shown.count("files: 3") > 20, "task: t0\n" in shown) == (True, True)
+    if count == 5_000:
+        listed = shown.partition("<tasks>")[2]
+        assert (listed.startswith("\n- t"), "more\n</tasks>" in listed, listed.count("\n") > 100) == (True, True, True)
+
+
 def test_what_short_ones_leave_is_shared_by_the_long() -> None:
     tasks = [Before(str(n), "short", f"t{n}") for n in range(20)] + [Before("l", "y" * 9_000, "long")]
 
