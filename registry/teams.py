@@ -138,7 +138,9 @@ class _Making:
         picked = _pick(role, needed, tier, self.saved)
         if picked is not None:
             name = _free(picked.definition.name, names, " ")
-            return Member(_with(picked.definition, id=id_, name=name, beingId=picked.being_id), label, picked.id)
+            skills = _distinct((*picked.definition.skills, *(one for one in BASELINE if one in self.registered)))
+            agent = _with(picked.definition, id=id_, name=name, beingId=picked.being_id, skills=skills)
+            return Member(agent, label, picked.id)
         return Member(self._of_persona(id_, label, needed, tier, names), label)
 
     def _of_persona(

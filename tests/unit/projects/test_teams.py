@@ -149,7 +149,10 @@ def test_a_saved_agent_that_fits_is_taken() -> None:
 
     member = found.members["writer"]
     assert (member.saved_id, member.definition.name, member.definition.id) == ("0198", "Own Writer", "writer")
-    assert member.definition.skills == ["email.send"]
+    # What a task may name without the agent being asked whether it holds it, it holds.
+    assert member.definition.skills == ["email.send", *BASELINE]
+    used = for_task(member.definition, task("a", skills=["web.search"]), registered=REGISTERED)
+    assert used.skills == list(BASELINE)
 
 
 @pytest.mark.parametrize(
