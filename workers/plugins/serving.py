@@ -77,7 +77,8 @@ class Granted:
         inner = SkillContext(
             caller=caller,
             # The plugin's own call was judged by all it may do: nobody is asked twice, and the world is out of reach.
-            policy=None,
+            # A schedule outlives it, and may do later no more than whoever called the plugin may now.
+            policy=outer.policy if name == "schedule.create" else None,
             allowed=frozenset({name}),
             workspace=outer.workspace,
             signals=outer.signals,
