@@ -110,7 +110,7 @@ class Here:
     def rename(self, title: str) -> None:
         from orchestrator import threads
 
-        threads.rename(self._settings, self.id, title)
+        threads.change(self._settings, self.id, {"title": title})
 
     def follow(self, after: int, over: Callable[[], bool], hear: Hear | None) -> Iterator[list[Event]]:
         from orchestrator import deltas, events

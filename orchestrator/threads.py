@@ -5,7 +5,7 @@ wake-ups after; the moves stand in `store/threads.py` and `store/sends.py`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from sqlalchemy import Connection, Row
 from sqlalchemy.exc import IntegrityError
@@ -25,6 +25,7 @@ from registry.graph.validation import Registries, check_registries, parse_agent
 from registry.ids import new_id
 from registry.presets import Presets
 from registry.projects import documents
+from registry.text import one_line
 
 MICRO = 1_000_000
 #: Characters of a title.
@@ -85,11 +86,14 @@ def create(
 
     Args:
         script: what the stand-in plays, where no model is configured; it works by rule without.
+
+    Raises:
+        Refused: `invalid_input`: the title is no line of text.
     """
     new = NewThread(
         id=new_id(),
         owner_id=settings.owner,
-        title=(title or voice.agent.name)[:TITLE_CHARS],
+        title=voice.agent.name[:TITLE_CHARS] if title is None else _title(title),
         agent=voice.agent,
         kind=kind,
         known_as=voice.known_as,
@@ -183,44 +187,48 @@ def delete(settings: Settings, thread_id: str, *, by: str) -> None:
     desk.refresh(settings, settings.owner)
 
 
-def rename(settings: Settings, thread_id: str, title: str) -> None:
-    """Raises:
-    Refused: `unknown_thread`, `invalid_input`.
+class Change(TypedDict, total=False):
+    """What a thread should have; what is not named stays."""
+
+    title: str
+    #: Who speaks from here on: an agent the owner saved, or a preset, by id or name.
+    speaker: str
+    #: Of runs to come, the one under way keeps its own; None: as its agent has it.
+    mode: str | None
+
+
+def change(settings: Settings, thread_id: str, wanted: Change) -> None:
+    """Renames a thread, gives it another speaker or another mode: all that is wanted, or nothing.
+
+    Raises:
+        Refused: `unknown_thread`, `unknown_agent`, `thread_busy`, `invalid_input`.
     """
+    title = _title(wanted["title"]) if "title" in wanted else None
+    voice = known_agent(settings, wanted["speaker"]) if "speaker" in wanted else None
+
+    def write(connection: Connection) -> None:
+        if voice is not None:
+            threads.set_speaker(connection, thread_id, voice.agent, preset=voice.known_as == "preset")
+            audit.of_project(connection, thread_id, settings.by, "thread.changed", agentId=voice.agent.id)
+        if title is not None:
+            threads.rename(connection, thread_id, title)
+        if "mode" in wanted:
+            threads.set_mode(connection, thread_id, wanted["mode"])
+            audit.of_project(connection, thread_id, settings.by, "thread.changed", mode=wanted["mode"] or "none")
+
+    get_database(settings).write(write)
+
+
+def _title(title: str) -> str:
     words = title.strip()
-    if not 1 <= len(words) <= TITLE_CHARS:
-        raise Refused(f"a title has 1 to {TITLE_CHARS} characters, this one {len(words)}", code="invalid_input")
-    get_database(settings).write(lambda c: threads.rename(c, thread_id, words))
-
-
-def set_mode(settings: Settings, thread_id: str, mode: str | None) -> None:
-    """The mode of runs to come; the one under way keeps its own.
-
-    Raises:
-        Refused: `unknown_thread`.
-    """
-
-    def write(connection: Connection) -> None:
-        threads.set_mode(connection, thread_id, mode)
-        audit.of_project(connection, thread_id, settings.by, "thread.changed", mode=mode or "none")
-
-    get_database(settings).write(write)
-
-
-def set_speaker(settings: Settings, thread_id: str, name: str) -> None:
-    """Who speaks in a thread from here on: an agent the owner saved, or a preset.
-
-    Raises:
-        Refused: `unknown_thread`, `unknown_agent`, `thread_busy`.
-    """
-    voice = known_agent(settings, name)
-    preset = voice.known_as == "preset"
-
-    def write(connection: Connection) -> None:
-        threads.set_speaker(connection, thread_id, voice.agent, preset=preset)
-        audit.of_project(connection, thread_id, settings.by, "thread.changed", agentId=voice.agent.id)
-
-    get_database(settings).write(write)
+    if len(words) > TITLE_CHARS:
+        raise Refused(f"title: at most {TITLE_CHARS} characters, found {len(words)}", code="invalid_input")
+    try:
+        return one_line(words)
+    except ValueError as error:
+        raise Refused(
+            f"title: {error}; it is one line of 1 to {TITLE_CHARS} characters", code="invalid_input"
+        ) from None
 
 
 def refresh_agent(settings: Settings, thread_id: str, voice: Voice) -> None:

@@ -118,10 +118,13 @@ def _thread(
         found = lookup.thread_id(connection, thread, settings.owner)
     if voice is not None:
         threads.refresh_agent(settings, found, voice)
+    wanted: threads.Change = {}
     if title is not None:
-        threads.rename(settings, found, title)
+        wanted["title"] = title
     if chosen is not None:
-        threads.set_mode(settings, found, chosen)
+        wanted["mode"] = chosen
+    if wanted:
+        threads.change(settings, found, wanted)
     return found
 
 

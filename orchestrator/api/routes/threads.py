@@ -193,12 +193,12 @@ def stop(asking: Writing, thread_id: ThreadId) -> Reply:
 )
 def change_thread(asking: Writing, thread_id: ThreadId, body: Change) -> Reply:
     whole, told = _whole(asking, thread_id), body.model_fields_set
-    if body.speaker is not None:
-        threads.set_speaker(asking.settings, whole, body.speaker)
+    wanted: threads.Change = {"mode": body.mode} if "mode" in told else {}
     if body.title is not None:
-        threads.rename(asking.settings, whole, body.title)
-    if "mode" in told:
-        threads.set_mode(asking.settings, whole, body.mode)
+        wanted["title"] = body.title
+    if body.speaker is not None:
+        wanted["speaker"] = body.speaker
+    threads.change(asking.settings, whole, wanted)
     return _shown(asking, whole)
 
 

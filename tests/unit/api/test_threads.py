@@ -157,6 +157,19 @@ def test_another_speaker_takes_over_a_free_thread(studio: TestClient, thread: st
     assert studio.post(f"{where}/send", json={"text": "Hello again"}).status_code == 202
 
 
+@pytest.mark.parametrize("title", ["   ", "a\nb"])
+def test_a_thread_is_changed_whole_or_not_at_all(studio: TestClient, thread: str, title: str) -> None:
+    where, bob = f"{THREADS}/{thread}", agent(studio, "Bob")
+    before = studio.get(where).json()
+
+    refused = studio.patch(where, json={"speaker": bob, "title": title, "mode": "plan"})
+    begun = studio.post(THREADS, json={"agent": bob, "title": title})
+
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_input")
+    assert (begun.status_code, begun.json()["code"]) == (400, "invalid_input")
+    assert studio.get(where).json() == before
+
+
 def test_a_deleted_thread_is_gone(studio: TestClient, thread: str) -> None:
     assert studio.delete(f"{THREADS}/{thread}").status_code == 204
     assert studio.get(f"{THREADS}/{thread}").json()["code"] == "unknown_thread"
