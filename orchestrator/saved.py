@@ -85,10 +85,13 @@ def change_agent(
         row = _mine(connection, settings, agent_id)
         _same(row, version)
         body = {key: value for key, value in {**row.body, **changes}.items() if value is not None}
-        if "instructions" in changes or "systemPrompt" in changes:
-            body["prompts"] = {name: one for name, one in body.get("prompts", {}).items() if name != "main"}
+        prompts = body.get("prompts")
+        if ("instructions" in changes or "systemPrompt" in changes) and isinstance(prompts, dict):
+            body["prompts"] = {name: one for name, one in prompts.items() if name != "main"}
         body.pop("id", None)
-        made = _as_being(_valid(settings, skills, body, row.key, person=person, told=changes), row.being_id)
+        hooks = row.body.get("hooks")
+        valid = _valid(settings, skills, body, row.key, person=person, told=changes, hooks=hooks)
+        made = _as_being(valid, row.being_id)
         if comparable_name(made.name) != comparable_name(row.name):
             _free(connection, settings, skills, made.name)
         agents.change(connection, row.id, made, name_key=comparable_name(made.name))
@@ -299,17 +302,18 @@ def _valid(
     *,
     person: bool,
     told: dict[str, Json] | None = None,
+    hooks: Json = None,
 ) -> AgentDefinition:
     """The definition of an agent, found good.
 
     Args:
+        hooks: those it has: a program neither adds one nor takes one away.
         told: what its writer wrote of it, where that is not all of it.
     """
     said = body if told is None else told
     wrong = [Fault(name, "unknown_field", f"{name} is set here, not by you") for name in _COLUMNS if name in said]
-    if said.get("hooks") and not person:
-        words = "hooks call programs: only a person writes them, in a session; keys are for programs"
-        wrong.append(Fault("hooks", "not_a_person", words))
+    if not person and (body.get("hooks") or []) != (hooks or []):
+        wrong.append(Fault("hooks", "not_a_person", submission.NOT_A_PERSON))
     known = registries(settings, skills, stand_in=settings.stand_in or not settings.has_model)
     body = {key: value for key, value in body.items() if key not in _COLUMNS}
     made, found = parse_agent({**body, "id": agent_id}, known.limits)

@@ -17,6 +17,8 @@ from registry.skills.paths import normalise
 from registry.skills.registry import SkillRegistry
 
 MAX_FILES: Final = 2_000
+#: Why a program writes no hooks.
+NOT_A_PERSON: Final = "hooks call programs: only a person writes them, in a session; keys are for programs"
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,14 @@ def submit(
     rehearse: bool = False,
     plan_only: bool = False,
     generator_id: str | None = None,
+    person: bool = True,
 ) -> Submitted:
     """Stores and starts a project as `producer.submit` would, had its files lain in one folder.
 
     Args:
         document: the project file; its `script` may be the script itself instead of a path.
         generator_id: the generator it is made of, for the audit log.
+        person: whether a person submits it, who alone may bring hooks along.
 
     Raises:
         WrongUse: with every fault found; nothing was written.
@@ -59,6 +63,9 @@ def submit(
             settings,
             skills,
         )
+        if not person and (hooked := [id_ for id_, one in found.agents.items() if one.hooks]):
+            faults = [Fault(f"agents.{id_}.hooks", "not_a_person", NOT_A_PERSON) for id_ in hooked]
+            raise WrongUse(str(faults[0]), code="project_invalid", faults=faults)
         return producer.store(
             settings,
             skills,

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import Body, Header, Query
-from pydantic import ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, model_validator
 
 from orchestrator import control, held, lookup, submission, views
 from orchestrator.api.auth import Reading, Writing
@@ -17,6 +17,7 @@ from orchestrator.submission import MAX_FILES
 from orchestrator.terminal import underway
 from registry.base import Json, Model
 from registry.projects.model import ProjectFile
+from registry.text import storable
 
 router = make_router("projects")
 
@@ -111,7 +112,8 @@ def submit_project(
         Header(min_length=1, max_length=200, description="The same key and project give the same project; as `key`."),
     ] = None,
 ) -> Reply:
-    """Checks it whole, stores it, starts it. Nothing is written when anything is wrong; every fault is named."""
+    """Checks it whole, stores it, starts it. Nothing is written when anything is wrong; every fault is named. Hooks of
+    agents it brings along take a person's session."""
     files = submission.uploads([one.model_dump(exclude_none=True) for one in body.files])
     made = submission.submit(
         asking.settings,
@@ -121,6 +123,7 @@ def submit_project(
         key=idempotency_key,
         rehearse=body.rehearse,
         plan_only=body.plan_only,
+        person=asking.who.person,
     )
     view = made.to_json() | {"created": made.created}
     return Reply(view, 201 if made.created else 200, {"location": f"/api/studio/projects/{made.project_id}"})
@@ -182,7 +185,7 @@ def change_plan(asking: Writing, project_id: ProjectId, body: PlanDocument, if_m
 class Again(Model):
     """What should be different in the next plan."""
 
-    note: str = Field("", max_length=4_000, examples=["Two tasks are enough."])
+    note: Annotated[str, AfterValidator(storable)] = Field("", max_length=4_000, examples=["Two tasks are enough."])
 
 
 @router.post(
