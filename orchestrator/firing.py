@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, insert
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 
 from orchestrator import crashpoints, desk, events, queue, starting
 from orchestrator.records import Event, Wake
@@ -70,10 +70,11 @@ def _fired(settings: Settings, database: Database, row: Row[Any]) -> Fired:
     """What became of one; a fault of ours moves it on as well, so that it keeps no other from its time."""
     try:
         return database.write(lambda c: _fire(c, settings, row))
-    except (Unavailable, SQLAlchemyError):  # nothing is said about the schedule: it stays due
-        log.warning("the schedule %s could not be fired yet", row.id, exc_info=True)
-        return Fired()
     except Exception as error:
+        # What no database keeps it will not keep next time either; any other fault of it says nothing of the schedule.
+        if isinstance(error, (Unavailable, SQLAlchemyError)) and not isinstance(error, DataError):
+            log.warning("the schedule %s could not be fired yet", row.id, exc_info=True)
+            return Fired()  # it stays due
         log.exception("the schedule %s could not be fired", row.id)
         words = error.message if isinstance(error, OfficinaError) else "a fault on our side; the log has it"
         return database.write(lambda c: _stumble(c, row, words))

@@ -24,6 +24,7 @@ from registry.projects.agents import cards
 from registry.projects.faults import check, ordered
 from registry.projects.reading import Project
 from registry.skills.registry import SkillRegistry
+from registry.text import nul_places
 
 #: What of a plan a person may write; the project's agents came with its file and stay.
 _WRITTEN: Final = ("goal", "summary", "tasks")
@@ -138,6 +139,7 @@ def _judged(
     made, faults = check(Plan, document)
     limits = PlanLimits(tasks=settings.limits.project_tasks)
     faults += check_plan(document.get("tasks"), replace(there, agents=around), agents=cards(agents), limits=limits)
+    faults += [Fault(at, "invalid_text", "holds a NUL, which no text may") for at in nul_places(document)]
     if made is None or faults:
         raise _refused(ordered(faults))
     own = {id_: AgentDefinition.model_validate(body) for id_, body in agents.items()}

@@ -67,7 +67,12 @@ class GeneratorStep(Model):
     key: Slug
     title: Annotated[str, StringConstraints(min_length=1, max_length=120), AfterValidator(one_line)]
     role: Annotated[str, StringConstraints(min_length=1, max_length=40), AfterValidator(one_line)]
-    instruction: Annotated[str, StringConstraints(min_length=1, max_length=MAX_INSTRUCTION), AfterValidator(not_blank)]
+    instruction: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=MAX_INSTRUCTION),
+        AfterValidator(not_blank),
+        AfterValidator(storable),
+    ]
     skills: list[str] = Field(default_factory=list, max_length=30)
     depends_on: list[str] = Field(default_factory=list, max_length=MAX_STEPS)
     tier: Literal["fast", "standard", "deep"] = "standard"
@@ -166,6 +171,8 @@ def value_fault(one: GeneratorInput, value: Json) -> str | None:
         return "has to be a text"
     if len(value) > TEXT_CHARS[one.type]:
         return f"has {len(value)} characters; {TEXT_CHARS[one.type]} is the most"
+    if "\0" in value:  # it becomes part of an instruction, and those are rows
+        return "holds a NUL character"
     if one.type == "choice":
         return None if value in one.options else f"has to be one of {', '.join(one.options)}"
     if one.type == "url":

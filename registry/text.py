@@ -1,6 +1,9 @@
 """Judging short texts that people and models write."""
 
 import unicodedata
+from collections.abc import Iterator
+
+from registry.base import Json
 
 
 def one_line(text: str) -> str:
@@ -35,3 +38,18 @@ def storable(text: str) -> str:
     if "\0" in text:
         raise ValueError("holds a NUL character")
     return text
+
+
+def nul_places(value: Json, at: str = "") -> Iterator[str]:
+    """Where in a document a text or a name holds a NUL: a database may not take it, and nobody means it."""
+    if isinstance(value, str) and "\0" in value:
+        yield at
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from nul_places(item, f"{at}[{index}]")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            place = f"{at}.{key}" if at else str(key)
+            if "\0" in str(key):
+                yield place
+            yield from nul_places(item, place)

@@ -71,6 +71,11 @@ class Gate:
         if scope["path"] not in _PROBES and _name(host) not in self._hosts:
             words = "this server does not answer to that host name; OFFICINA_API__HOSTS lists those it does"
             raise Refusal(403, "foreign_host", words)
+        # PostgreSQL could not even be asked for such a thing.
+        if "\0" in scope["path"]:
+            raise Refusal(404, "not_found", "nothing has an address with a NUL character")
+        if b"%00" in scope["query_string"]:
+            raise Refusal(400, "malformed", "the query holds a NUL character")
         large = scope["method"] == "POST" and _LARGE.fullmatch(scope["path"])
         limit = self._api.submit_bytes if large else self._api.body_bytes
         if scope["method"] in _SAFE:

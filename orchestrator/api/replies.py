@@ -8,7 +8,7 @@ from typing import Any, Final
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -174,6 +174,8 @@ async def _database(_request: Request, error: Exception) -> Reply:
 def of_database(error: Exception) -> Reply:
     """The answer where the database failed us."""
     words = str(getattr(error, "orig", None) or error)
+    if isinstance(error, DataError) and "NUL" in words:
+        return problem(400, "invalid_input", "a text holds a NUL character (U+0000), which the database does not keep")
     if any(word in words for word in ("no such table", "no such column", "UndefinedTable", "UndefinedColumn")):
         return problem(503, "schema_outdated", "the database is not at this release: run `officina db upgrade`")
     return _logged(error)

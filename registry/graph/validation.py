@@ -16,10 +16,11 @@ from registry.base import Json
 from registry.graph.checks import agent, calls, fields, flow, maps, places, waits, wiring
 from registry.graph.checks.draft import Draft
 from registry.graph.checks.known import PackCard, Registries, check_registries
-from registry.graph.findings import Finding, Findings
+from registry.graph.findings import Finding, Findings, quoted
 from registry.graph.limits import USUAL, GraphLimits
 from registry.graph.values import kind
 from registry.jsontext import MAX_DEPTH, compact, depth
+from registry.text import nul_places
 
 _CHECKS: Final[tuple[Callable[[Draft, Findings], None], ...]] = (
     agent.identity,
@@ -114,6 +115,8 @@ def _unreadable(definition: Json) -> str | None:
         return f"an agent definition is an object, found {kind(definition)}"
     if depth(definition) > MAX_DEPTH:
         return f"nested deeper than {MAX_DEPTH} levels"
+    if place := next(nul_places(definition), None):
+        return f"{quoted(place)} holds a NUL character, which no database keeps"
     try:
         compact(definition).encode("utf-8")
     except UnicodeEncodeError:

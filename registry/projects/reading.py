@@ -1,6 +1,5 @@
 """From a project file to a project that can be started, or to every fault of it at once (spec: project 1)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -19,6 +18,7 @@ from registry.projects.faults import check, ordered
 from registry.projects.inputs import InputFile, InputLimits, plan_inputs
 from registry.projects.model import MAX_TITLE, Input, ProjectFile
 from registry.scripts import Script, check_script
+from registry.text import nul_places
 
 _BRIEFS: Final = (".md", ".txt")
 _DOCUMENTS: Final = (".yaml", ".yml", ".json")
@@ -93,7 +93,7 @@ def project_of(
     if not isinstance(document, dict):
         raise _refused([Fault("", "wrong_type", f"a project file is an object with a title, found {kind(document)}")])
     file, faults = check(ProjectFile, document)
-    faults += [Fault(at, "invalid_text", "holds a NUL, which no text may") for at in _with_nul(document, "")]
+    faults += [Fault(at, "invalid_text", "holds a NUL, which no text may") for at in nul_places(document)]
     tasks = document.get("tasks")
     agents, agent_faults = read_agents(document.get("agents"), folder, known)
     inputs, input_faults = plan_inputs(folder, _inputs(document), limits.inputs)
@@ -126,18 +126,6 @@ def _brief(document: dict[str, Json]) -> list[Fault]:
     if document.get("tasks") or document.get("brief") is not None:
         return []
     return [Fault("brief", "required", "is required where no tasks are given: the planner works from it")]
-
-
-def _with_nul(value: Json, at: str) -> Iterator[str]:
-    """The places of texts with a NUL: a database may not take it, and nobody means it."""
-    if isinstance(value, str) and "\0" in value:
-        yield at
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _with_nul(item, f"{at}[{index}]")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _with_nul(item, f"{at}.{key}" if at else str(key))
 
 
 def _inputs(document: dict[str, Json]) -> list[Input | None]:

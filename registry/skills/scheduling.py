@@ -15,7 +15,7 @@ from registry.schedules import MINUTE_MS, Schedule, check_cron, is_zone, least_g
 from registry.skills.context import SkillContext
 from registry.skills.moments import Moment
 from registry.skills.skill import Skill, skill
-from registry.text import not_blank, one_line
+from registry.text import not_blank, one_line, storable
 from registry.times import epoch_ms
 
 NOT_WIRED: Final = "no schedules are wired to this call: nothing was created"
@@ -45,7 +45,9 @@ class PromptAction(Model):
     """An agent is given a text to act on."""
 
     kind: Literal["prompt"]
-    text: Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(not_blank)]
+    text: Annotated[
+        str, StringConstraints(min_length=1, max_length=2000), AfterValidator(not_blank), AfterValidator(storable)
+    ]
 
 
 class SkillAction(Model):

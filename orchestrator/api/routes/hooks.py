@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Path, Request
 from fastapi import Response as Empty
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from starlette.concurrency import run_in_threadpool
 
 from orchestrator import webhooks
@@ -15,6 +15,7 @@ from orchestrator.api.parts import router as make_router
 from orchestrator.api.replies import Reply, problems
 from orchestrator.receiving import receive
 from registry.base import Model
+from registry.text import one_line, storable
 
 router = make_router("hooks")
 
@@ -55,16 +56,16 @@ async def deliver(hook_id: str, request: Request) -> Reply:
 
 
 Id = Annotated[str, Path(min_length=1, max_length=100)]
-Words = Annotated[str, StringConstraints(max_length=4000)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=120)]
+Words = Annotated[str, StringConstraints(max_length=4000), AfterValidator(storable)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=120), AfterValidator(one_line)]
 
 
 class NewHook(Model):
     name: Name
-    agent_id: Annotated[str, StringConstraints(min_length=1, max_length=120)]
+    agent_id: Annotated[str, StringConstraints(min_length=1, max_length=120), AfterValidator(storable)]
     detail: Words = ""
     mode: Literal["ask", "auto", "dont_ask", "bypass"] = "ask"
-    generator_id: str | None = Field(
+    generator_id: Annotated[str, AfterValidator(storable)] | None = Field(
         None, min_length=1, max_length=100, description="Each delivery runs this generator with its `inputs`."
     )
     projects: bool = Field(False, description="Each delivery starts a project, planned from `detail` and what arrived.")

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from fastapi import Path
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from orchestrator import control, lookup
 from orchestrator.api.auth import Person, Writing
@@ -11,11 +11,15 @@ from orchestrator.api.models import Out
 from orchestrator.api.parts import router as make_router
 from orchestrator.api.replies import Reply, problems
 from registry.base import Json, Model
+from registry.text import storable
 
 router = make_router("work")
 
 TaskId = Annotated[str, Path(min_length=1, max_length=36, description="A task's id, or a part of it as of projects.")]
 RunId = Annotated[str, Path(min_length=1, max_length=36, description="A run's id, or a part of it as of projects.")]
+
+
+Text = Annotated[str, AfterValidator(storable)]
 
 
 class Moved(Out):
@@ -31,8 +35,8 @@ class Repair(Model):
 
     how: Literal["result", "retry", "skip"]
     result: Json = Field(None, description="It happened, and this came of it; with `how: result`.")
-    call_id: str | None = Field(None, max_length=200, description="Which call, when the run has several.")
-    reason: str | None = Field(None, max_length=2_000, description="For the record.")
+    call_id: Text | None = Field(None, max_length=200, description="Which call, when the run has several.")
+    reason: Text | None = Field(None, max_length=2_000, description="For the record.")
 
 
 @router.post("/tasks/{task_id}/retry", response_model=Moved, summary="Run a failed task again", responses=problems(409))
