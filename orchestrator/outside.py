@@ -93,6 +93,9 @@ def ask(settings: Settings, where: Place, call_id: str, pending: Pending) -> str
     }
 
     def write(connection: Connection) -> str:
+        # One after the other: who asks at the same moment sees what the one before asked.
+        mine = select(projects.c.id).where(projects.c.id == where.id)
+        connection.execute(mine.with_for_update(key_share=True))
         same = select(signals.c.id).where(
             signals.c.project_id == where.id,
             signals.c.run_id.is_(None),
