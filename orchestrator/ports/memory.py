@@ -74,6 +74,7 @@ class StoredMemories:
         key = call_key(caller)
         if mine := moves.of_call(connection, key):
             return Kept(mine, is_new=True)
+        moves.take_turns(connection, space)
         untrusted = self._provenance.untrusted(connection, caller, notes=False)
         moves.expire(connection, space)
         if known := moves.same(connection, space, note.content):

@@ -11,6 +11,7 @@ from orchestrator.settings import Settings
 from orchestrator.states import RUN_ENDED
 from orchestrator.store.database import Database, now_ms
 from orchestrator.store.events import append
+from orchestrator.store.sql import take_turns
 from orchestrator.store.tables import runs, signals
 from registry import masking
 from registry.base import Json
@@ -77,6 +78,7 @@ def _store(connection: Connection, caller: Caller, row: dict[str, Json], hours: 
         mine = select(runs.c.status).where(runs.c.id == caller.run_id).with_for_update(key_share=True)
         if connection.execute(mine).scalar() in RUN_ENDED:
             raise SkillError("cancelled", "the run was ended meanwhile: nothing was raised")
+    take_turns(connection, f"signals {caller.owner_id} {caller.project_id} {caller.agent_id}")
     if earlier := _earlier(connection, caller, row):
         return RaisedSignal(earlier, "open", deduplicated=True)
     mine = select(func.count()).where(

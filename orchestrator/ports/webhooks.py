@@ -12,6 +12,7 @@ from orchestrator.ports.keys import call_key
 from orchestrator.ports.voices import Rooms, invalid, looser, mode_of
 from orchestrator.store import audit, hooked
 from orchestrator.store.database import Database, now_ms
+from orchestrator.store.sql import take_turns
 from orchestrator.store.tables import signals
 from registry.base import Json
 from registry.errors import SkillError
@@ -114,6 +115,7 @@ class StoredWebhooks:
         if (before := hooked.of_call(connection, key)) is not None:
             return view(_mine(connection, caller, before))
         assert wanted.name is not None
+        take_turns(connection, f"hooks {caller.owner_id}")
         if len(hooked.of_owner(connection, caller.owner_id)) >= MAX_HOOKS:
             raise SkillError("quota", f"{MAX_HOOKS} webhooks are there already; delete one first")
         voice, mode = self._rooms.voice(connection, hand, wanted.agent_id), _mode(hand)

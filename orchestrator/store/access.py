@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Row, delete, false, func, insert, or_, select
 
 from orchestrator.store.database import now_ms
 from orchestrator.store.kept import api_keys, sessions
+from orchestrator.store.sql import take_turns
 
 #: Milliseconds between two notes of a key's use: a row that is read at each request need not be written at each.
 _NOTED_MS = 60_000
@@ -34,7 +35,8 @@ def key_by_digest(connection: Connection, digests: Sequence[str]) -> Row[Any] | 
 
 
 def in_force(connection: Connection, owner_id: str) -> int:
-    """The owner's keys that are neither revoked nor expired."""
+    """The owner's keys that are neither revoked nor expired; whoever is about to make one waits for others who do."""
+    take_turns(connection, f"keys {owner_id}")
     lasting = or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > now_ms())
     mine = (api_keys.c.owner_id == owner_id) & api_keys.c.revoked_at.is_(None) & lasting
     return int(connection.execute(select(func.count()).where(mine)).scalar_one())

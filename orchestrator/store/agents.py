@@ -108,12 +108,16 @@ def has_name(connection: Connection, owner_id: str, name_key: str) -> bool:
 
 
 def count_saved(connection: Connection, owner_id: str) -> int:
-    """Agents of an owner's own; delegates are counted by whose they are."""
+    """Agents of an owner's own; delegates are counted by whose they are. Whoever is about to save one waits for another
+    who does."""
+    sql.take_turns(connection, f"agents {owner_id}")
     mine = select(func.count()).where(_saved(owner_id), agents.c.creator_key.is_(None))
     return int(connection.execute(mine).scalar_one())
 
 
 def count_delegates(connection: Connection, owner_id: str, project_id: str | None, creator_key: str) -> int:
+    """Of one agent, with the same patience."""
+    sql.take_turns(connection, f"delegates {owner_id} {project_id} {creator_key}")
     mine = select(func.count()).where(
         agents.c.owner_id == owner_id, _of_project(project_id), agents.c.creator_key == creator_key
     )

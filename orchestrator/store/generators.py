@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, literal, select, t
 
 from orchestrator.store.database import now_ms
 from orchestrator.store.kept import generators
+from orchestrator.store.sql import take_turns
 from registry.generators import Generator, built_in
 
 
@@ -18,6 +19,8 @@ def of_call(connection: Connection, call_key: str | None) -> str | None:
 
 
 def count(connection: Connection, owner_id: str) -> int:
+    """How many an owner has; whoever is about to save one waits for another who does."""
+    take_turns(connection, f"generators {owner_id}")
     return int(connection.execute(select(func.count()).where(generators.c.owner_id == owner_id)).scalar_one())
 
 

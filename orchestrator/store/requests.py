@@ -28,6 +28,7 @@ from sqlalchemy import (
 from orchestrator.records import Event
 from orchestrator.store import columns, events
 from orchestrator.store.database import now_ms
+from orchestrator.store.sql import take_turns
 from orchestrator.store.tables import metadata
 from orchestrator.unknown import UNKNOWN
 from registry.base import Json
@@ -78,7 +79,8 @@ _SHOWN = tuple(column for column in requests.c if column.name not in ("input", "
 
 
 def put(connection: Connection, row: Mapping[str, Any], most: int) -> bool:
-    """Asks for a call; False when so many of the owner's are open already."""
+    """Asks for a call; False when so many of the owner's are open already, those counted that others ask for now."""
+    take_turns(connection, f"calls {row['owner_id']}")
     mine = (requests.c.owner_id == row["owner_id"], requests.c.status != "done")
     if connection.execute(select(func.count()).where(*mine)).scalar_one() >= most:
         return False

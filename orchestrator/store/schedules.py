@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, literal, select, t
 
 from orchestrator.store.database import now_ms
 from orchestrator.store.kept import firings, schedules, triggers
+from orchestrator.store.sql import take_turns
 from orchestrator.store.tables import projects
 from registry.schedules import Schedule
 
@@ -40,7 +41,8 @@ def let_go_on(connection: Connection, schedule_id: str, next_run_at: int) -> Non
 
 
 def active(connection: Connection, owner_id: str) -> int:
-    """How many an owner has that will run again."""
+    """How many an owner has that will run again; whoever is about to make one waits for another who does."""
+    take_turns(connection, f"schedules {owner_id}")
     mine = select(func.count()).where(schedules.c.owner_id == owner_id, schedules.c.status == "active")
     return int(connection.execute(mine).scalar_one())
 
