@@ -1,5 +1,6 @@
 """Rows 4, 10, 15, 17, 19, 27, 53: the broker loses, doubles and forges messages, stands still, is full, or is gone."""
 
+import gc
 import json
 import pickle
 import time
@@ -127,8 +128,12 @@ def test_a_fan_out_that_finds_no_redis_gives_its_slot_back_soon(
         begun = time.monotonic()
         with pytest.raises((OperationalError, RedisError, RuntimeError)):
             over.apply_async()
+        took = time.monotonic() - begun
 
-        assert time.monotonic() - begun < most_s
+        # Results of Celery speak to the server when they are collected: now, and not in the middle of another test.
+        fragile.start() if how == "killed" else fragile.thaw()
+        gc.collect()
+        assert took < most_s
 
 
 @pytest.mark.long
