@@ -6,7 +6,7 @@ from pydantic import Field
 from sqlalchemy import Connection, Row, select
 
 from orchestrator.ports import firings
-from orchestrator.ports.schedules import StoredSchedules
+from orchestrator.ports.schedules import MAX_ACTIVE, StoredSchedules
 from orchestrator.settings import Settings
 from orchestrator.store import audit, schedules
 from orchestrator.store.database import get_database, now_ms
@@ -81,7 +81,7 @@ def change(settings: Settings, schedule_id: str, *, title: str | None, status: s
         status: `active` or `paused`; None: as it is.
 
     Raises:
-        Refused: `unknown_schedule`, `schedule_ended`.
+        Refused: `unknown_schedule`, `schedule_ended`, `quota`.
     """
 
     def write(connection: Connection) -> dict[str, Json]:
@@ -94,6 +94,8 @@ def change(settings: Settings, schedule_id: str, *, title: str | None, status: s
             spent = row.max_runs is not None and row.runs >= row.max_runs
             if following is None or spent:
                 raise Refused("it has had its last time; make a new one", code="schedule_ended")
+            if schedules.active(connection, settings.owner) >= MAX_ACTIVE:
+                raise Refused(f"{MAX_ACTIVE} schedules are active already; pause or delete one first", code="quota")
             schedules.let_go_on(connection, row.id, following)
         if values:
             schedules.change(connection, row.id, values)

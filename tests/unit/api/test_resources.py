@@ -8,7 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import insert
 
-from orchestrator import outside
+from orchestrator import outside, timetable
+from orchestrator.ports import schedules
 from orchestrator.settings import Settings
 from orchestrator.store.database import get_database, now_ms
 from orchestrator.store.tables import signals
@@ -91,6 +92,22 @@ def test_a_program_brings_no_hooks_along_with_a_project(studio: TestClient, sett
     assert (refused.status_code, taken.status_code) == (400, 201), (refused.text, taken.text)
     assert [(one["path"], one["code"]) for one in refused.json()["details"]] == [("agents.spy.hooks", "not_a_person")]
     assert len(studio.get(f"{API}/projects").json()["items"]) == 1
+
+
+def test_no_more_schedules_go_on_than_may_be_made(studio: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in (schedules, timetable):
+        monkeypatch.setattr(place, "MAX_ACTIVE", 1)
+    body = {"title": "S", "everyMinutes": 5, "action": {"kind": "prompt", "text": "Look."}}
+    where = f"{API}/schedules/{studio.post(f'{API}/schedules', json=body).json()['id']}"
+
+    studio.patch(where, json={"status": "paused"})
+    second = studio.post(f"{API}/schedules", json=body)
+    refused = studio.patch(where, json={"status": "active"})
+
+    assert (second.status_code, refused.status_code, refused.json()["code"]) == (201, 409, "quota")
+    assert studio.get(where).json()["status"] == "paused"
+    assert studio.delete(f"{API}/schedules/{second.json()['id']}").status_code == 204
+    assert studio.patch(where, json={"status": "active"}).json()["status"] == "active"
 
 
 def test_names_are_taken_once(studio: TestClient) -> None:
