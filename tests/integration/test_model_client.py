@@ -614,20 +614,46 @@ def test_a_stream_without_an_end_is_left_at_the_deadline():
     assert (caught.value.passing, caught.value.late) == (True, True)
 
 
-def test_the_sdk_walks_through_no_history_and_the_server_gets_all_of_it(server, monkeypatch):
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_sdk_walks_through_no_history_and_the_server_gets_all_of_it(server, monkeypatch, streamed):
     from openai.resources.chat.completions import completions
 
     seen, look = [], completions.maybe_transform
     monkeypatch.setattr(completions, "maybe_transform", lambda data, kind: seen.append(data) or look(data, kind))
     received = answers(server, said("Hello."))
     history = [{"role": "user", "content": f"line {n}"} for n in range(50)]
+    hear = {"hear": lambda *_: None} if streamed else {}
+    request = Request(tier="standard", system="Be brief.", messages=history, tools=TOOLS, **hear)
 
-    OpenAIClient(settings(server)).generate(Request(tier="standard", system="Be brief.", messages=history, tools=TOOLS))
+    OpenAIClient(settings(server)).generate(request)
 
-    assert [data["messages"] for data in seen] == [[]], "what grows with a run is none of its business"
+    assert all(data["messages"] == [] for data in seen), "what grows with a run is none of its business"
+    assert len(seen) == streamed, "and a whole answer is asked for without it"
     assert [message["content"] for message in received[0]["messages"]] == [
         "Be brief.",
         *(m["content"] for m in history),
     ]
     assert len(received[0]["tools"]) == len(TOOLS)
     assert not {"timeout", "extra_body"} & set(received[0])
+
+
+def test_a_whole_answer_is_asked_for_with_the_head_that_the_sdk_sends(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-somebody-else")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-ours: yes")
+    heads = []
+
+    def handler(request):
+        heads.append({name.lower(): value for name, value in request.headers.items()})
+        return Response(json.dumps(said()), content_type="application/json")
+
+    server.expect_request("/v1/chat/completions").respond_with_handler(handler)
+    client = OpenAIClient(settings(server))
+    client.generate(Request(tier="standard"))
+    client.generate(Request(tier="standard", hear=lambda *_: None))
+    direct, sdk = heads
+    of_a_call = {"content-length", "x-stainless-retry-count", "x-stainless-read-timeout", "x-stainless-raw-response"}
+    assert direct["authorization"] == f"Bearer {KEY}"
+    assert direct["x-ours"] == "yes"
+    assert {name: value for name, value in direct.items() if name not in of_a_call} == {
+        name: value for name, value in sdk.items() if name not in of_a_call
+    }

@@ -23,6 +23,7 @@ from workers.models.tiers import Endpoint
 from workers.models.turns import turns_at
 
 if TYPE_CHECKING:
+    import httpx2
     import openai
 
 #: Who is asked, as traces say it: whose wire format it is. `server.address` tells whose server.
@@ -122,7 +123,7 @@ class OpenAIClient:
         watch = wire.Watch(begun + deadline.left, request.cancelled)
         try:
             with wire.watched(watch):
-                answer = self._answer(endpoint, request, {**body, "timeout": wire.timeout(watch)})
+                answer = self._answer(endpoint, request, body, wire.timeout(watch))
             elapsed = int((time.monotonic() - begun) * 1000)
             reply = answers.of(answer, endpoint, request, duration_ms=elapsed)
             self._turns.took(endpoint, reply.usage.total - counted)
@@ -146,16 +147,20 @@ class OpenAIClient:
     def _fault(self, error: "openai.OpenAIError", endpoint: Endpoint) -> ModelFault:
         return faults.classify(error, endpoint.name, pools.address(endpoint.base_url), endpoint.key)
 
-    def _answer(self, endpoint: Endpoint, request: Request, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _answer(
+        self, endpoint: Endpoint, request: Request, body: dict[str, Json], timeout: "httpx2.Timeout"
+    ) -> dict[str, Any]:
         """The answer as the server sent it, heard while it came where somebody listens and the server streams."""
-        completions = pools.client(endpoint.base_url, endpoint.key).chat.completions
-        arguments = _as_it_is(arguments)
-        if not arguments.get("stream") or request.hear is None:
-            answered = completions.with_raw_response.create(**arguments).http_response
+        from workers.models import direct
+
+        server = pools.server(endpoint.base_url, endpoint.key)
+        if not body.get("stream") or request.hear is None:
+            answered = direct.post(server.sdk, server.http, server.head, body, timeout)
             self._heed(endpoint, answered.headers)
             return answers.whole(answered.content)
         request.hear("again", "")
-        with completions.with_streaming_response.create(**arguments) as streamed:
+        arguments = _as_it_is({**body, "timeout": timeout})
+        with server.sdk.chat.completions.with_streaming_response.create(**arguments) as streamed:
             self._heed(endpoint, streamed.headers)
             if "event-stream" in streamed.headers.get("content-type", ""):
                 return streaming.read(event_lines(streamed.iter_bytes()), request.hear)

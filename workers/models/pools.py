@@ -2,21 +2,35 @@
 
 import os
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    import httpx2
     import openai
+
+    from workers.models.direct import Head
 
 OPENAI = "https://api.openai.com/v1"
 #: Sent where a local server wants no key; the SDK does not go without.
 NO_KEY = "none"
 
 
+@dataclass(frozen=True)
+class Server:
+    """A model server as one key reaches it."""
+
+    sdk: "openai.OpenAI"
+    #: The connections that the SDK uses, too.
+    http: "httpx2.BaseTransport"
+    head: "Head"
+
+
 class _Pools:
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.clients: dict[tuple[str, str], openai.OpenAI] = {}
+        self.clients: dict[tuple[str, str], Server] = {}
         #: Optional fields that models refused, per address and model.
         self.refused: dict[tuple[str, str], frozenset[str]] = {}
 
@@ -36,7 +50,16 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def client(base_url: str | None, key: str | None) -> "openai.OpenAI":
-    """The client for an address; safe from any thread."""
+    """The SDK's client for an address; safe from any thread."""
+    return server(base_url, key).sdk
+
+
+def server(base_url: str | None, key: str | None) -> Server:
+    """What there is for an address; safe from any thread.
+
+    Raises:
+        UnicodeError: the key is no ASCII text.
+    """
     place = (base_url or OPENAI, key or NO_KEY)
     pools = _pools
     with pools.lock:
@@ -62,13 +85,15 @@ def address(base_url: str | None) -> str:
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
-def _make(base_url: str, key: str) -> "openai.OpenAI":
+def _make(base_url: str, key: str) -> Server:
     import openai
 
-    from workers.models import wire
+    from workers.models import direct, wire
 
-    made = openai.OpenAI(api_key=key, base_url=base_url, max_retries=0, http_client=wire.http_client(base_url))
+    transport = wire.transport(base_url)
+    http = wire.http_client(transport)
+    made = openai.OpenAI(api_key=key, base_url=base_url, max_retries=0, http_client=http)
     if base_url != OPENAI:
         # The SDK takes these from the environment; another server has no business knowing them.
         made.organization = made.project = None
-    return made
+    return Server(made, transport, direct.head(made, http))

@@ -20,8 +20,8 @@ import httpx2
 
 #: Seconds between looks whether a waiting call should stop, and the longest connect.
 LOOK_S, CONNECT_S = 0.25, 10.0
-#: Bytes an answer may have on the wire.
-MAX_BYTES = 16 * 1024 * 1024
+#: Bytes an answer may have on the wire, and those one read asks for: whoever waits holds a buffer of that size.
+MAX_BYTES, READ_BYTES = 16 * 1024 * 1024, 16 * 1024
 LIMITS = httpx2.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=30)
 
 
@@ -60,9 +60,14 @@ def watched(watch: Watch) -> Iterator[None]:
         _current.reset(token)
 
 
-def http_client(base_url: str) -> httpx2.Client:
-    """A pool for one model server. Proxies of the environment are honoured, redirects are not followed."""
-    return httpx2.Client(transport=_Transport(_proxy(base_url)), trust_env=False, follow_redirects=False)
+def transport(base_url: str) -> httpx2.BaseTransport:
+    """A pool for one model server. Proxies of the environment are honoured."""
+    return _Transport(_proxy(base_url))
+
+
+def http_client(transport: httpx2.BaseTransport) -> httpx2.Client:
+    """A client of a pool, as the SDK wants it; redirects are not followed."""
+    return httpx2.Client(transport=transport, trust_env=False, follow_redirects=False)
 
 
 @lru_cache(maxsize=1)
@@ -122,7 +127,7 @@ class _Stream(httpcore2.NetworkStream):
             if time.monotonic() >= watch.until:
                 raise httpcore2.ReadTimeout("the deadline of the call has passed")
             try:
-                data = self._plain.read(max_bytes, min(LOOK_S, watch.left))
+                data = self._plain.read(min(max_bytes, READ_BYTES), min(LOOK_S, watch.left))
             except httpcore2.ReadTimeout:
                 continue
             watch.received += len(data)
