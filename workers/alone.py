@@ -27,6 +27,7 @@ from workers.carrying import Carried
 from workers.engine import loop
 from workers.engine.session import Session
 from workers.forkserver import ForkServer, end_with
+from workers.sandbox.process import find_sandbox
 
 log = logging.getLogger(__name__)
 
@@ -161,21 +162,12 @@ class _Witness:
         return getattr(self._journal, name)
 
 
-_server: ForkServer | None = None
-
-
-def open_server() -> None:
-    """Makes what this process has its `Cells` from, while it has one thread."""
-    global _server
-    _get_ready(get_settings())
-    _server = ForkServer(_live)
-
-
-def _get_ready(settings: Settings) -> None:
+def get_ready(settings: Settings) -> None:
     """Imports and reads what a step needs, and opens nothing: each process that is forked has it, and none of them has
     to do it again. A worker that died may have left as many suspects as it had slots."""
     from workers.runtime import services
 
+    find_sandbox()  # looks for one by running programs
     services(settings)  # all skills, presets and packs
     _ = get_database(settings).engine.dialect  # the driver
     if settings.has_model:
@@ -186,12 +178,7 @@ def _get_ready(settings: Settings) -> None:
         _ = OpenAIClient(settings), pools.client(None, None).chat.completions
 
 
-def server() -> ForkServer | None:
-    """What `open_server` made; none in a process whose runs have no neighbours."""
-    return _server
-
-
-def _live(run_id: str, fence: int, says: Connection) -> None:
+def live(run_id: str, fence: int, says: Connection) -> None:
     """The life of such a process: one step of one run."""
     end_with(says)
     from workers.runtime import services

@@ -15,7 +15,8 @@ from celery.signals import worker_shutting_down
 
 from orchestrator.clock import Clock
 from orchestrator.queue import known_name
-from workers import allocator, alone
+from orchestrator.settings import get_settings
+from workers import allocator, alone, standby
 from workers.consumer import Ears
 from workers.runtime import Runtime, runtime, serve
 from workers.sandbox.process import find_sandbox
@@ -35,9 +36,11 @@ EVENTS_S = 0.2
 
 def prepare(options: dict[str, Any], **_: Any) -> None:
     """What is done while a worker has one thread, so that no process of its pool or of a suspect needs to repeat it."""
-    find_sandbox()  # looks for one by running programs
     if "thread" in str(options.get("pool")):
-        alone.open_server()
+        standby.open_server()  # where this is Celery's own command line
+        alone.get_ready(get_settings())
+    else:
+        find_sandbox()
 
 
 class Parcels(bootsteps.StartStopStep):
@@ -78,6 +81,7 @@ class Clockwork(bootsteps.StartStopStep):
         mine.retire = lambda reason: self._retire(mine, reason)
         ears = Ears(mine.settings, mine.database, self._queues)
         gc.collect()
+        allocator.give_back()
         gc.freeze()  # what is loaded by now stays: later collections need not walk all of it each time
         self._thread = threading.Thread(target=self._tick, args=(mine, ears), name="clock", daemon=True)
         self._thread.start()

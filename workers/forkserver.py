@@ -1,8 +1,12 @@
 """Forks processes for a worker that has threads, from one that has everything imported and nothing open.
 
 A process with threads must not fork: the copy would hold locks that nobody lets go. So the worker makes a copy of
-itself while it still has one thread, and that copy forks on order. The standard library's fork server begins as an
-empty process instead and imports everything once more: seconds of a processor, just when a worker has died.
+itself while it still has one thread, and that copy forks on order. The standard library's fork server does the same,
+and each process it forks imports everything once more: seconds of a processor, just when a worker has died.
+
+The copy is made before the worker imports anything, and gets ready when it is told or first needed: two processes that
+share their pages at first share few of them after a minute, because Python counts references in the objects
+themselves. One that stood by with everything imported would hold as much memory as a worker.
 """
 
 import gc
@@ -16,7 +20,10 @@ from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
+
+#: The order to get ready.
+READY: Final = "ready"
 
 
 @dataclass(frozen=True)
@@ -31,11 +38,12 @@ class Forked:
 class ForkServer:
     """A copy of this process that forks on order; it ends with the process that made it."""
 
-    def __init__(self, live: Callable[..., None]) -> None:
+    def __init__(self, live: Callable[..., None], ready: Callable[[], None] = lambda: None) -> None:
         """Forks now.
 
         Args:
             live: what a forked process does: called with the arguments of the order and its end of the pipe.
+            ready: what is done once, before the first of them is made: it leaves one thread and opens nothing.
 
         Raises:
             RuntimeError: this process has threads already.
@@ -44,13 +52,10 @@ class ForkServer:
             raise RuntimeError("a fork server is made before the first thread")
         self._pipe, orders = Pipe()
         self._lock = threading.Lock()
-        gc.collect()
-        gc.freeze()  # what is imported stays; a collection would touch, and so copy, all of it in every process
         self.pid = os.fork()
         if self.pid == 0:
             self._pipe.close()
-            _obey(orders, live)
-        gc.unfreeze()
+            _obey(orders, live, ready)
         orders.close()
 
     def fork(self, *arguments: Any) -> Forked:
@@ -71,6 +76,15 @@ class ForkServer:
         finally:
             theirs.close()
         return Forked(answer, mine)
+
+    def get_ready(self) -> None:
+        """Tells it that it will soon be needed; returns at once."""
+        with suppress(OSError):  # gone, which whoever needs it finds out
+            if self._lock.acquire(blocking=False):  # whoever has it is being served
+                try:
+                    self._pipe.send(READY)
+                finally:
+                    self._lock.release()
 
     def end(self, process: Forked) -> None:
         """Kills the process if it is alive, and forgets it. The server does it, who alone knows whose number it is."""
@@ -101,14 +115,20 @@ def end_with(pipe: Connection) -> None:
     threading.Thread(target=watch, name="tether", daemon=True).start()
 
 
-def _obey(orders: Connection, live: Callable[..., None]) -> NoReturn:
+def _obey(orders: Connection, live: Callable[..., None], ready: Callable[[], None]) -> NoReturn:
     """The life of the server: an order with arguments and a pipe makes a process, one with a number ends it."""
     for number in (signal.SIGINT, signal.SIGTERM):  # meant for the worker, which decides and ends the pipe
         signal.signal(number, signal.SIG_IGN)
     made: set[int] = set()
+    is_ready = False
     while True:
         try:
             order = orders.recv()
+            if not is_ready:
+                _get_ready(ready)
+                is_ready = True
+            if order == READY:
+                continue
             if isinstance(order, int):
                 orders.send(_ended(order, made))
             else:
@@ -118,6 +138,15 @@ def _obey(orders: Connection, live: Callable[..., None]) -> NoReturn:
     for pid in made:
         _ended(pid, set(made))
     os._exit(0)
+
+
+def _get_ready(ready: Callable[[], None]) -> None:
+    try:
+        ready()
+    except Exception:  # each process it makes will say the same
+        traceback.print_exc()
+    gc.collect()
+    gc.freeze()  # what is imported stays; a collection would touch, and so copy, all of it in every process
 
 
 def _made(

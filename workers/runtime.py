@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -25,6 +25,7 @@ from orchestrator.ports.signals import DeskSignals
 from orchestrator.records import RunRecord
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import actions, agents, repairs, requests, runs, tasks, wakes, workers
+from orchestrator.store.committer import Group
 from orchestrator.store.database import Database, get_database
 from orchestrator.store_journal import StoreJournal
 from orchestrator.workspaces.jail import JailedWorkspace
@@ -36,7 +37,7 @@ from registry.jsontext import digest
 from registry.packs import PACKS, names
 from registry.presets import Presets
 from registry.skills import catalogue
-from workers.alone import Cells, Held, server
+from workers.alone import Cells, Held
 from workers.carrying import Carried, Carrier
 from workers.drain import Drain
 from workers.engine.services import Services
@@ -50,6 +51,7 @@ from workers.plugins.tools import PluginTools
 from workers.sandbox.jobs import Allowed, JobKeeper
 from workers.sandbox.limits import MIB
 from workers.sandbox.process import find_sandbox
+from workers.standby import server
 from workers.web.wiring import web_for
 
 log = logging.getLogger(__name__)
@@ -80,6 +82,8 @@ class Runtime:
         self.database = get_database(settings)
         self.services = services(settings)
         self.lease_ms = round(settings.limits.lease_s * 1000)
+        #: Milliseconds a lease has left that should have been renewed by now.
+        self._neglected_ms = round((settings.limits.lease_s - settings.limits.renew_s) * 500)
         self._held: dict[str, Held] = {}
         #: Runs that went on elsewhere while a thread here is still in a call of theirs.
         self._stuck: set[Held] = set()
@@ -88,7 +92,7 @@ class Runtime:
         #: Called when this process should make room for a fresh one, with the reason.
         self.retire: Callable[[str], None] = lambda reason: None
         self._lock = threading.Lock()
-        forks = server() if shared else None
+        self._forks = forks = server() if shared else None
         cells = Cells(settings, self.database, self._holding, forks, lambda why: self.retire(why)) if forks else None
         self._carrier = Carrier(
             self.database,
@@ -96,7 +100,7 @@ class Runtime:
             self.worker_id,
             lambda session: self._holding(session.record.id, session),
             cells.carry if cells else None,
-            self._refill,
+            Group(self._refill_together).hand_in,
             queues,
         )
         # Where processes carry runs, each carries one: nothing follows it without a message.
@@ -157,14 +161,17 @@ class Runtime:
         """Whether it takes nothing new."""
         return self._stop.is_set()
 
-    def _refill(self, project_id: str) -> None:
-        """Sends what may follow the wake-ups that were just claimed; what is not sent here, the clock finds."""
-        try:
-            ready = self.database.write(lambda c: wakes.refill(c, project_id))
-        except Exception as error:  # the claims stand, and their runs wait for nobody
-            log.warning("what follows in project %s is left to the clock: %s", project_id, error)
-            return
-        queue.send(self.settings, ready)
+    def _refill_together(self, project_ids: Sequence[str]) -> list[None]:
+        """Sends what may follow wake-ups that were just claimed; what is not sent here, the clock finds. Claims that
+        came while this was under way are followed together: once for each project."""
+        for project_id in sorted(set(project_ids)):
+            try:
+                ready = self.database.write(partial(wakes.refill, project_id=project_id))
+            except Exception as error:  # the claims stand, and their runs wait for nobody
+                log.warning("what follows in project %s is left to the clock: %s", project_id, error)
+            else:
+                queue.send(self.settings, ready)
+        return [None] * len(project_ids)
 
     def _room(self) -> int:
         """Runs it could take beside those it carries; none while it stops."""
@@ -204,6 +211,10 @@ class Runtime:
         with self._lock:
             held, acting = dict(self._held), set(self._acting)
         lost: set[str] = set()
+        if (held or renew) and self._forks is not None:
+            with self.database.read() as connection:
+                if runs.any_neglected(connection, self.worker_id, self._neglected_ms):
+                    self._forks.get_ready()
         if held and renew:
             lost = self.database.write(lambda c: runs.renew(c, self.worker_id, held, self.lease_ms))
         elif held:

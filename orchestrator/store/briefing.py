@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
+from orchestrator.store.sql import among
 from orchestrator.store.tables import dependencies, files, tasks
 from registry.base import Json
 from registry.fencing import tagged
@@ -36,7 +37,7 @@ def briefs(connection: Connection, project: Row[Any], briefed: Sequence[Row[Any]
     links = (
         select(dependencies.c.task_id.label("of"), tasks)
         .join(dependencies, dependencies.c.depends_on_id == tasks.c.id)
-        .where(dependencies.c.task_id.in_([task.id for task in briefed]))
+        .where(among(dependencies.c.task_id, [task.id for task in briefed]))
         .order_by(dependencies.c.task_id, dependencies.c.position)
     )
     direct: dict[str, list[Row[Any]]] = {task.id: [] for task in briefed}
@@ -86,7 +87,7 @@ def _before(project: Row[Any]) -> str:
 
 def _files(connection: Connection, task_ids: list[str]) -> dict[str, list[dict[str, Json]]]:
     found: dict[str, list[dict[str, Json]]] = {}
-    query = select(files).where(files.c.task_id.in_(task_ids)).order_by(files.c.path)
+    query = select(files).where(among(files.c.task_id, task_ids)).order_by(files.c.path)
     for row in connection.execute(query):
         found.setdefault(row.task_id, []).append({"path": row.path, "bytes": row.bytes, "sha256": row.sha256[:12]})
     return found

@@ -16,7 +16,7 @@ from orchestrator.records import UNSET, CallRecord, Checkpoint, Event, Wake
 from orchestrator.store import children, definitions, events, money, repairs, signals, wakes
 from orchestrator.store.database import now_ms, together
 from orchestrator.store.rows import Shared, insert_all, update_all, upsert_all
-from orchestrator.store.sql import upsert
+from orchestrator.store.sql import among, upsert
 from orchestrator.store.tables import calls, checkpoints, files, messages, runs, tasks
 from orchestrator.store.wakes import queued, take
 from registry.errors import LeaseStale
@@ -118,7 +118,7 @@ def move_all(
         project_id = move(connection, batch[0], values(batch[0]) | dict(shared))
         return ([], {}) if project_id is None else (list(batch), {batch[0].run_id: project_id})
     query = select(runs.c.id, runs.c.fence, runs.c.project_id).where(
-        runs.c.id.in_([c.run_id for c in batch]), runs.c.status == "running"
+        among(runs.c.id, [c.run_id for c in batch]), runs.c.status == "running"
     )
     held = connection.execute(query.order_by(runs.c.id).with_for_update(key_share=True)).all()
     projects = {row.id: row.project_id for row in held}
@@ -186,7 +186,7 @@ def seal(
     for run_id, new in lines.items():
         if new:
             by_trace.setdefault(projects[run_id], []).extend(new)
-    ends = {trace_id: events.number(connection, trace_id, by_trace[trace_id]) for trace_id in sorted(by_trace)}
+    ends = events.number_all(connection, by_trace)
     rows = []
     for c in numbered:
         told = lines.get(c.run_id)

@@ -13,6 +13,7 @@ from orchestrator.records import UNSET, ChildRecord, Event, Fanout
 from orchestrator.states import RUN_ENDED
 from orchestrator.store import beginnings, definitions, effects, money, signals, wakes
 from orchestrator.store.database import now_ms
+from orchestrator.store.sql import among
 from orchestrator.store.tables import runs
 
 
@@ -81,7 +82,7 @@ def none_open(connection: Connection, parent_id: str) -> bool:
 
 
 def lock_parents(connection: Connection, parent_ids: Iterable[str]) -> None:
-    query = select(runs.c.id).where(runs.c.id.in_(sorted(parent_ids))).order_by(runs.c.id)
+    query = select(runs.c.id).where(among(runs.c.id, sorted(parent_ids))).order_by(runs.c.id)
     connection.execute(query.with_for_update(key_share=True))
 
 

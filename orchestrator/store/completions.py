@@ -14,6 +14,7 @@ from orchestrator.states import PROJECT_ENDED
 from orchestrator.store import checkpoints, joins, money, runs, signals, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.rows import update_all
+from orchestrator.store.sql import among
 from orchestrator.store.tables import dependencies, projects, tasks
 from orchestrator.store.tables import runs as runs_table
 
@@ -88,17 +89,17 @@ def close_project(connection: Connection, project: Row[Any], *, closed: int, com
 
 def _tasks_of(connection: Connection, batch: Sequence[Checkpoint]) -> dict[str, Any]:
     query = select(runs_table.c.id, runs_table.c.project_id, runs_table.c.task_id)
-    found = connection.execute(query.where(runs_table.c.id.in_([c.run_id for c in batch])))
+    found = connection.execute(query.where(among(runs_table.c.id, [c.run_id for c in batch])))
     return {row.id: row for row in found}
 
 
 def _lock_projects(connection: Connection, ids: Iterable[str]) -> dict[str, Row[Any]]:
-    query = select(projects).where(projects.c.id.in_(sorted(ids))).order_by(projects.c.id)
+    query = select(projects).where(among(projects.c.id, sorted(ids))).order_by(projects.c.id)
     return {row.id: row for row in connection.execute(query.with_for_update(key_share=True))}
 
 
 def _lock_tasks(connection: Connection, ids: Iterable[str]) -> dict[str, Row[Any]]:
-    query = select(tasks).where(tasks.c.id.in_(sorted(ids))).order_by(tasks.c.id)
+    query = select(tasks).where(among(tasks.c.id, sorted(ids))).order_by(tasks.c.id)
     return {row.id: row for row in connection.execute(query.with_for_update(key_share=True))}
 
 
@@ -118,7 +119,7 @@ def _by(where: Mapping[str, str], good: Sequence[Checkpoint]) -> dict[str, list[
 def _spent(connection: Connection, ids: Sequence[str]) -> dict[str, Any]:
     """What the runs cost, this last checkpoint included."""
     query = select(runs_table.c.id, runs_table.c.cost_micro, runs_table.c.cost_incomplete)
-    return {row.id: row for row in connection.execute(query.where(runs_table.c.id.in_(ids)))}
+    return {row.id: row for row in connection.execute(query.where(among(runs_table.c.id, ids)))}
 
 
 def _told(task: Row[Any], checkpoint: Checkpoint, spent: Row[Any]) -> Event:
@@ -164,13 +165,13 @@ def _charge(connection: Connection, project: Row[Any], spent: Sequence[Row[Any]]
 
 def _free(connection: Connection, project: Row[Any], done: Sequence[str]) -> list[Event]:
     """Counts the dependents down; those that reach 0 become ready, each in just one transaction."""
-    after = select(dependencies.c.task_id).where(dependencies.c.depends_on_id.in_(done))
+    after = select(dependencies.c.task_id).where(among(dependencies.c.depends_on_id, done))
     locked = select(tasks.c.id).where(tasks.c.id.in_(after)).order_by(tasks.c.id).with_for_update(key_share=True)
     if not connection.execute(locked).all():
         return []
     met = (
         select(func.count())
-        .where(dependencies.c.task_id == tasks.c.id, dependencies.c.depends_on_id.in_(done))
+        .where(dependencies.c.task_id == tasks.c.id, among(dependencies.c.depends_on_id, done))
         .scalar_subquery()
     )
     counted = (

@@ -6,7 +6,8 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from orchestrator.records import Event
-from orchestrator.store.rows import insert_all
+from orchestrator.store.rows import insert_all, update_all
+from orchestrator.store.sql import among
 from orchestrator.store.tables import events, traces
 from registry.masking import mask_each
 
@@ -27,6 +28,12 @@ def append(connection: Connection, trace_id: str, lines: Sequence[Event]) -> int
     return end
 
 
+def append_all(connection: Connection, lines: Mapping[str, Sequence[Event]]) -> None:
+    """The same for several traces."""
+    number_all(connection, lines)
+    store(connection, lines)
+
+
 def number(connection: Connection, trace_id: str, lines: Sequence[Event]) -> int:
     """Numbers the lines, which `store` then writes; returns the last number."""
     if not lines:
@@ -39,6 +46,23 @@ def number(connection: Connection, trace_id: str, lines: Sequence[Event]) -> int
     for seq, line in enumerate(lines, end - len(lines) + 1):
         line.seq = seq
     return int(end)
+
+
+def number_all(connection: Connection, lines: Mapping[str, Sequence[Event]]) -> dict[str, int]:
+    """The same for several traces, whose counters are locked in the order of their ids."""
+    if len(lines) <= 1:
+        return {trace_id: number(connection, trace_id, some) for trace_id, some in lines.items()}
+    every = [line for some in lines.values() for line in some]
+    for line, data in zip(every, mask_each([line.data for line in every]), strict=True):
+        line.data = data
+    locked = select(traces.c.id, traces.c.seq).where(among(traces.c.id, sorted(lines))).order_by(traces.c.id)
+    ends: dict[str, int] = {}
+    for row in connection.execute(locked.with_for_update(key_share=True)):
+        for seq, line in enumerate(lines[row.id], int(row.seq) + 1):
+            line.seq = seq
+        ends[row.id] = int(row.seq) + len(lines[row.id])
+    update_all(connection, traces, [{"id": id_, "seq": end} for id_, end in sorted(ends.items())])
+    return ends
 
 
 def store(connection: Connection, lines: Mapping[str, Sequence[Event]]) -> None:

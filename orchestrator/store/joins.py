@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, select
 
 from orchestrator.records import Checkpoint, Ending, Event, Wake
 from orchestrator.store import checkpoints, children, effects, money, wakes
+from orchestrator.store.sql import among
 from orchestrator.store.tables import runs
 
 _parents = runs.alias("parents")
@@ -81,7 +82,7 @@ def _children(connection: Connection, run_ids: Sequence[str]) -> dict[str, Row[A
             wakes.any_unsent(runs.c.project_id).label("unsent"),
         )
         .join(_parents, _parents.c.id == runs.c.parent_id)
-        .where(runs.c.id.in_(run_ids))
+        .where(among(runs.c.id, run_ids))
     )
     return {row.id: row for row in connection.execute(query)}
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, Row, func, select
 
 from orchestrator.records import CallRecord, MessageRecord, RunRecord, TaskFacts
 from orchestrator.store import briefing, children, definitions, histories, repairs, signals
+from orchestrator.store.sql import among
 from orchestrator.store.tables import calls, checkpoints, messages, projects, runs, tasks
 from orchestrator.store.threads import KIND, RUN_KINDS
 
@@ -39,7 +40,7 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
 
 def fresh(connection: Connection, fences: Mapping[str, int]) -> dict[str, RunRecord]:
     """Those of these runs, claimed under these fences, that have not begun: children, and the own runs of tasks."""
-    begin = (runs.c.id.in_(list(fences)), runs.c.checkpoint == 0)
+    begin = (among(runs.c.id, fences), runs.c.checkpoint == 0)
     rows = connection.execute(select(runs).where(*begin)).all()
     roots = [row for row in rows if row.parent_id is None and row.kind == "root" and row.task_id is not None]
     found = _fresh_children(connection, [row for row in rows if row.parent_id is not None], fences)
@@ -56,7 +57,7 @@ def _fresh_children(
         found[row.id] = record = _record(connection, row, fences[row.id], given.project, given.task)
         record.ancestors, record.shared = list(given.ancestors), list(given.shared)
     if found:
-        begins = select(checkpoints).where(checkpoints.c.run_id.in_(list(found)), checkpoints.c.number == 0)
+        begins = select(checkpoints).where(among(checkpoints.c.run_id, found), checkpoints.c.number == 0)
         for begin in connection.execute(begins):
             _apply(found[begin.run_id], begin)
     return found
@@ -65,8 +66,8 @@ def _fresh_children(
 def _fresh_roots(connection: Connection, rows: Sequence[Row[Any]], fences: Mapping[str, int]) -> dict[str, RunRecord]:
     if not rows:
         return {}
-    owners = select(projects).where(projects.c.id.in_({row.project_id for row in rows}))
-    given = select(tasks).where(tasks.c.id.in_({row.task_id for row in rows}))
+    owners = select(projects).where(among(projects.c.id, {row.project_id for row in rows}))
+    given = select(tasks).where(among(tasks.c.id, {row.task_id for row in rows}))
     planned = {task.id: task for task in connection.execute(given)}
     found: dict[str, RunRecord] = {}
     for project in connection.execute(owners).all():

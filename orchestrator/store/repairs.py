@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, text,
 from orchestrator.records import Event, RepairRecord, Wake
 from orchestrator.store import audit, events, signals
 from orchestrator.store.database import now_ms
+from orchestrator.store.sql import among
 from orchestrator.store.tables import calls, projects, repairs, runs
 from orchestrator.store.tables import signals as signals_table
 from orchestrator.unknown import UNKNOWN
@@ -136,7 +137,7 @@ def untold(connection: Connection, run_ids: Sequence[str]) -> dict[str, list[Rep
     query = (
         select(repairs, calls.c.name)
         .join(calls, and_(calls.c.run_id == repairs.c.run_id, calls.c.id == repairs.c.call_id))
-        .where(repairs.c.run_id.in_(run_ids), ~repairs.c.told, repairs.c.result.is_not(None))
+        .where(among(repairs.c.run_id, run_ids), ~repairs.c.told, repairs.c.result.is_not(None))
         .order_by(repairs.c.at)
     )
     found: dict[str, list[RepairRecord]] = {}

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, or_, true, update
 
 from orchestrator.store import definitions
+from orchestrator.store.sql import among
 from orchestrator.store.tables import runs
 from registry.queues import DEFAULT, QueueRule, choose
 
@@ -46,7 +47,7 @@ def assign(connection: Connection, found: Iterable[Any]) -> dict[str, str | None
         if chosen[row.id] != row.queue:
             moved.setdefault(chosen[row.id], []).append(row.id)
     for name, ids in moved.items():
-        connection.execute(update(runs).where(runs.c.id.in_(ids)).values(queue=name))
+        connection.execute(update(runs).where(among(runs.c.id, ids)).values(queue=name))
     return chosen
 
 

@@ -11,6 +11,7 @@ from orchestrator.states import PROJECT_ENDED, RUN_ENDED
 from orchestrator.store import events, routing, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.rows import Shared, insert_all
+from orchestrator.store.sql import among
 from orchestrator.store.tables import projects, runs, tasks
 from registry.errors import Refused
 from registry.ids import new_id
@@ -91,7 +92,7 @@ def queue_ready(connection: Connection, project: Row[Any], task_ids: Sequence[st
     """pending -> queued for tasks that wait for nothing any more, with a root run each."""
     if not task_ids:
         return []
-    moved = update(tasks).where(tasks.c.id.in_(task_ids), tasks.c.status == "pending").values(status="queued")
+    moved = update(tasks).where(among(tasks.c.id, task_ids), tasks.c.status == "pending").values(status="queued")
     ready = sorted(connection.execute(moved.returning(tasks)).all(), key=lambda t: t.position)
     make_roots(connection, ready, project)
     return [Event("task.status", {"status": "queued", "from": "pending"}, task_id=t.id) for t in ready]
@@ -138,7 +139,7 @@ def claim_all(
     """
     waits = wakes.any_unsent(runs.c.project_id) | wakes.owner_waits(runs.c.project_id)
     facts = select(*_FACTS, waits.label("more"))
-    mine = (runs.c.id.in_(run_ids), runs.c.status == "queued", routing.within(queues))
+    mine = (among(runs.c.id, run_ids), runs.c.status == "queued", routing.within(queues))
     query = facts.where(*mine).order_by(runs.c.id)
     found: Sequence[Row[Any]] = connection.execute(query).all()
     placed = _placed(connection, [row for row in found if not row.wakes])
@@ -182,7 +183,7 @@ def claim_alike(connection: Connection, wanted: Sequence[Alike], worker_id: str,
     placed: list[str] = []
     facts = select(*_FACTS).where(runs.c.status == "queued").order_by(runs.c.created_at, runs.c.id)
     for alike in wanted:
-        found += connection.execute(facts.where(runs.c.id.in_(alike.marked), runs.c.wakes > 0)).all()  # type: ignore[arg-type]
+        found += connection.execute(facts.where(among(runs.c.id, alike.marked), runs.c.wakes > 0)).all()  # type: ignore[arg-type]
         project = projects_of[alike.project_id]
         free = min(alike.limit - len(alike.marked), wakes.room(connection, project) - len(placed))
         if free > 0:
@@ -203,8 +204,8 @@ def _claim(
         return {}
     before = _lock_tasks(connection, [row.task_id for row in ready if row.kind == "root" and row.task_id is not None])
     # Locked in one order: another worker may be claiming some of them, too.
-    mine = select(runs.c.id).where(runs.c.id.in_([row.id for row in ready])).order_by(runs.c.id)
-    still_placed = (runs.c.wakes > 0) | runs.c.id.in_(placed)
+    mine = select(runs.c.id).where(among(runs.c.id, [row.id for row in ready])).order_by(runs.c.id)
+    still_placed = (runs.c.wakes > 0) | among(runs.c.id, placed)
     claimed = connection.execute(
         update(runs)
         .where(
@@ -243,7 +244,7 @@ def renew(connection: Connection, worker_id: str, run_ids: Iterable[str], lease_
     A row locked by its own checkpoint is passed over: that checkpoint renews it.
     """
     ids = sorted(run_ids)
-    mine = [runs.c.id.in_(ids), runs.c.worker_id == worker_id, runs.c.status == "running"]
+    mine = [among(runs.c.id, ids), runs.c.worker_id == worker_id, runs.c.status == "running"]
     locked = select(runs.c.id).where(*mine).order_by(runs.c.id).with_for_update(key_share=True, skip_locked=True)
     connection.execute(update(runs).where(runs.c.id.in_(locked.scalar_subquery())).values(due_at=now_ms() + lease_ms))
     return set(ids) - set(connection.execute(select(runs.c.id).where(*mine)).scalars())
@@ -252,8 +253,14 @@ def renew(connection: Connection, worker_id: str, run_ids: Iterable[str], lease_
 def not_owned(connection: Connection, worker_id: str, run_ids: Iterable[str]) -> set[str]:
     """Those of these runs that are the worker's no more: cancelled, or taken over."""
     ids = sorted(run_ids)
-    mine = select(runs.c.id).where(runs.c.id.in_(ids), runs.c.worker_id == worker_id, runs.c.status == "running")
+    mine = select(runs.c.id).where(among(runs.c.id, ids), runs.c.worker_id == worker_id, runs.c.status == "running")
     return set(ids) - set(connection.execute(mine).scalars())
+
+
+def any_neglected(connection: Connection, worker_id: str, left_ms: int) -> bool:
+    """Whether a lease of another worker has no more than so long left: its runs may soon be suspects."""
+    others = (runs.c.status == "running", runs.c.worker_id != worker_id, runs.c.due_at <= now_ms() + left_ms)
+    return bool(connection.execute(select(select(runs.c.id).where(*others).exists())).scalar())
 
 
 def expire_leases(connection: Connection, limit: int) -> list[str]:
@@ -406,7 +413,7 @@ def _lock_tasks(connection: Connection, task_ids: Sequence[str]) -> dict[str, st
     """Locks tasks before their runs; gives their statuses."""
     if not task_ids:
         return {}
-    query = select(tasks.c.id, tasks.c.status).where(tasks.c.id.in_(task_ids)).order_by(tasks.c.id)
+    query = select(tasks.c.id, tasks.c.status).where(among(tasks.c.id, task_ids)).order_by(tasks.c.id)
     return {row.id: row.status for row in connection.execute(query.with_for_update(key_share=True))}
 
 
@@ -418,7 +425,7 @@ def _tell_claims(
     begun = [task_id for task_id in whose.values() if before.get(task_id, "running") != "running"]
     if begun:
         values = {"status": "running", "started_at": func.coalesce(tasks.c.started_at, now_ms())}
-        connection.execute(update(tasks).where(tasks.c.id.in_(begun)).values(values))
+        connection.execute(update(tasks).where(among(tasks.c.id, begun)).values(values))
     lines: dict[str, list[Event]] = {}
     for row in claimed:
         run = found[row.id]
@@ -432,6 +439,4 @@ def _tell_claims(
         if row.resumed_by in (None, "lease") or row.claims > 1:
             above = {} if run.parent_id is None else {"parentRunId": run.parent_id}
             told.append(Event("run.started", {"attempt": row.attempt, "depth": run.depth} | above, **shared))
-    for project_id, told in sorted(lines.items()):
-        if told:
-            events.append(connection, project_id, told)
+    events.append_all(connection, {project_id: told for project_id, told in lines.items() if told})

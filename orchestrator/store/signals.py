@@ -11,6 +11,7 @@ from orchestrator.states import RUN_ENDED, SIGNAL_OF_PARK
 from orchestrator.store import audit, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.events import append as append_events
+from orchestrator.store.sql import among
 from orchestrator.store.tables import projects, runs, signals
 from registry import masking
 from registry.base import Json
@@ -140,7 +141,7 @@ def expire_due(connection: Connection, limit: int) -> list[Answered]:
         wakes.lock_places(connection, project_id)
     waiting = sorted({found.run_id for found in over if found.run_id is not None})
     connection.execute(
-        select(runs.c.id).where(runs.c.id.in_(waiting)).order_by(runs.c.id).with_for_update(key_share=True)
+        select(runs.c.id).where(among(runs.c.id, waiting)).order_by(runs.c.id).with_for_update(key_share=True)
     )
     for found in over:
         mine = update(signals).where(signals.c.id == found.id, signals.c.status == "open")
@@ -162,7 +163,7 @@ def close_of_run(connection: Connection, run_ids: Sequence[str], *, cancelled: b
     closing = (
         update(signals)
         .where(
-            signals.c.run_id.in_(run_ids),
+            among(signals.c.run_id, run_ids),
             signals.c.status == "open",
             signals.c.kind.in_(sorted(SIGNAL_OF_PARK)),
             *(() if cancelled else (~signals.c.carry_on,)),

@@ -1,9 +1,48 @@
 """The few places where SQLite and Postgres need different words for the same statement."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, text
+from sqlalchemy import Boolean, ColumnElement, Connection, Dialect, Table, bindparam, text
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import UserDefinedType
+
+
+class _Names(UserDefinedType[list[str]]):
+    """Several texts as one parameter: an array, and JSON where there are none."""
+
+    cache_ok = True
+
+    def bind_processor(self, dialect: Dialect) -> Any:
+        return list if dialect.name == "postgresql" else json.dumps
+
+
+class _Among(FunctionElement[bool]):
+    type = Boolean()
+    inherit_cache = True
+
+    def self_group(self, against: Any = None) -> "_Among":
+        return self  # a condition as it is, with no `= 1` behind it
+
+
+@compiles(_Among, "postgresql")
+def _among_postgres(element: Any, compiler: Any, **more: Any) -> str:
+    left, right = (compiler.process(clause, **more) for clause in element.clauses)
+    return f"({left} = ANY (CAST({right} AS TEXT[])))"
+
+
+@compiles(_Among, "sqlite")
+def _among_sqlite(element: Any, compiler: Any, **more: Any) -> str:
+    left, right = (compiler.process(clause, **more) for clause in element.clauses)
+    return f"({left} IN (SELECT value FROM json_each({right})))"
+
+
+def among(column: ColumnElement[Any], values: Collection[str]) -> ColumnElement[bool]:
+    """Whether a text column is one of these. Unlike with `in_` the statement is the same however many they are: it is
+    written once, and known to the driver and the server."""
+    return _Among(column, bindparam(None, list(values), type_=_Names(), unique=True))
 
 
 def insert_or_ignore(connection: Connection, table: Table, rows: Sequence[dict[str, Any]], **extra: Any) -> None:

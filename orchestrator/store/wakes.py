@@ -21,6 +21,7 @@ from orchestrator.records import Wake
 from orchestrator.states import PROJECT_ENDED
 from orchestrator.store import routing
 from orchestrator.store.database import now_ms
+from orchestrator.store.sql import among
 from orchestrator.store.tables import projects, runs, tasks
 
 #: Milliseconds until the clock sends the first wake-up again; doubles with each, up to the second number.
@@ -197,7 +198,7 @@ def mark(connection: Connection, run_ids: list[str]) -> list[Wake]:
     wait = case((runs.c.wakes >= 5, LAST_RESEND_MS), else_=FIRST_RESEND_MS * _power_of_two(runs.c.wakes))
     moved = (
         update(runs)
-        .where(runs.c.id.in_(run_ids), runs.c.status == "queued")
+        .where(among(runs.c.id, run_ids), runs.c.status == "queued")
         .values(wakes=runs.c.wakes + 1, due_at=now_ms() + wait)
         .returning(runs.c.id)
     )
@@ -209,7 +210,7 @@ def mark(connection: Connection, run_ids: list[str]) -> list[Wake]:
         )
         .join(projects, projects.c.id == runs.c.project_id)
         .join(tasks, tasks.c.id == runs.c.task_id, isouter=True)
-        .where(runs.c.id.in_(ids))
+        .where(among(runs.c.id, ids))
         .order_by(runs.c.priority.desc(), runs.c.created_at, runs.c.id)
     )
     found = connection.execute(named).all()

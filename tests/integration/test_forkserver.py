@@ -170,6 +170,53 @@ def _lives(pid: int) -> bool:
     return state != "Z"
 
 
+def test_it_gets_ready_once_when_it_is_told_or_first_needed() -> None:
+    assert (
+        run("""
+        read, write = os.pipe()
+        made = ForkServer(live, lambda: os.write(write, b"ready."))
+        os.set_blocking(read, False)
+        try:
+            os.read(read, 99)
+        except BlockingIOError:
+            print("small", end=" ")
+        made.get_ready()
+        for word in ("one", "two"):
+            process = made.fork(word)
+            process.pipe.recv()
+            made.end(process)
+        print(os.read(read, 99).decode())
+    """)
+        == "small ready."
+    )
+
+
+def test_a_server_that_cannot_get_ready_makes_processes_all_the_same() -> None:
+    assert (
+        run("""
+        def ready():
+            raise RuntimeError("no")
+
+        made = ForkServer(live, ready)
+        print(made.fork("hello").pipe.recv()[0])
+    """)
+        == "hello"
+    )
+
+
+def test_it_is_made_before_anything_heavy_is_imported() -> None:
+    assert (
+        run("""
+        from workers.commands import child
+        from workers import standby
+
+        standby.open_server()
+        print(sorted({"celery", "sqlalchemy", "pydantic", "openai", "redis"} & set(sys.modules)))
+    """)
+        == "[]"
+    )
+
+
 def test_what_a_suspect_needs_is_there_before_the_fork_and_nothing_is_open() -> None:
     assert (
         run(
@@ -188,7 +235,7 @@ def test_what_a_suspect_needs_is_there_before_the_fork_and_nothing_is_open() -> 
             broker_url="redis://127.0.0.1:1",
             models={"standard": Model(name="any", base_url="http://127.0.0.1:1/v1")},
         )
-        alone._get_ready(settings)
+        alone.get_ready(settings)
         assert threading.active_count() == 1
         there = set(sys.modules)
         from workers.models import pools

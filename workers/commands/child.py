@@ -5,6 +5,10 @@ import sys
 
 
 def main() -> None:
+    if any(word.endswith("threads") for word in sys.argv):
+        from workers import standby
+
+        standby.open_server()  # ahead of every other import
     from celery.signals import worker_process_init
 
     from workers.app import app

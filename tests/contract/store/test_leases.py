@@ -34,6 +34,21 @@ def test_one_renewal_extends_all_leases_of_a_worker_and_names_what_it_lost(world
     assert world.run(claims["taken"].run_id).due_at < now
 
 
+def test_a_lease_of_another_that_is_not_renewed_is_seen_before_it_ends(world: World) -> None:
+    plan = world.plan()
+    claim = world.claimed(plan.run("a"), lease_ms=10_000)
+
+    def seen(by: str, left_ms: int) -> bool:
+        with world.database.read() as c:
+            return runs.any_neglected(c, by, left_ms)
+
+    assert seen("another", 10_000)
+    assert not seen("another", 2_000), "it may still be renewed in time"
+    assert not seen(world.worker, 10_000), "who holds it knows better"
+    world.end(claim)
+    assert not seen("another", 10_000)
+
+
 def test_a_checkpoint_renews_the_lease_by_itself(world: World) -> None:
     plan = world.plan()
     claim = world.claimed(plan.run("a"), lease_ms=1)

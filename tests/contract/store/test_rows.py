@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from orchestrator.store import rows
 from orchestrator.store.database import now_ms
+from orchestrator.store.sql import among
 from orchestrator.store.tables import definitions, events, windows
 from tests.contract.store.world import World
 
@@ -30,6 +31,23 @@ def test_any_value_comes_back_as_it_was(world: World) -> None:
     found = world.all(select(events).order_by(events.c.seq))
     assert [row.data for row in found] == ODD
     assert all(row.task_id is None and row.at > 0 for row in found)
+
+
+def test_any_text_is_found_among_any_number_by_one_statement(world: World) -> None:
+    texts = ["a'b", 'a"b', "a\\b", "{a,b}", "NULL", "a\nb", "é🧀", "%s", "", "a,b", " "]
+    given = [line(2**62 + place, kind=text) for place, text in enumerate(texts)]
+    world.database.write(lambda c: rows.insert_all(c, events, given, NOW))
+
+    def found(some: list[str]) -> list[str]:
+        return [row.kind for row in world.all(select(events.c.kind).where(among(events.c.kind, some)))]
+
+    assert sorted(found(texts)) == sorted(texts)
+    assert [found([text]) for text in texts] == [[text] for text in texts]
+    assert found([]) == found(["none of them"]) == []
+    dialect = world.database.engine.dialect
+    texts_of = [select(events.c.seq).where(among(events.c.kind, some)) for some in (["a"], texts)]
+    short, long = (str(one.compile(dialect=dialect)) for one in texts_of)
+    assert short == long
 
 
 def test_a_text_column_takes_any_text(world: World) -> None:

@@ -76,3 +76,20 @@ def test_no_secret_gets_into_a_trace(world: World) -> None:
     assert "hunter2" not in str(shown)
     assert shown["input"]["headers"]["Accept"] == "text/plain"
     assert "page=2" in shown["input"]["url"]
+
+
+def test_lines_of_several_traces_are_numbered_together_each_in_its_own(world: World) -> None:
+    plans = [world.plan() for _ in range(3)]
+    before = [len(plan.trace) for plan in plans]
+
+    def write(number: int) -> None:
+        # Each hands them in by another order: the counters are locked by their ids.
+        some = plans[number % 3 :] + plans[: number % 3]
+        lines = {plan.id: [Event("think", {"by": number})] if plan is not plans[0] else [] for plan in some}
+        world.database.write(lambda c: events.append_all(c, lines))
+
+    assert together(*(partial(write, number) for number in range(6))) == [None] * 6
+
+    for plan, known, more in zip(plans, before, (0, 6, 6), strict=True):
+        assert [line.seq for line in plan.trace] == list(range(1, known + more + 1))
+        assert {line.data["by"] for line in plan.trace[known:]} == set(range(6 if more else 0))
