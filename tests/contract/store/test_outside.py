@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import pytest
+
 from orchestrator import outside
 from orchestrator.settings import Settings
 from orchestrator.store import tables as t
@@ -9,6 +11,9 @@ from registry.errors import SkillError
 from registry.ids import new_id
 from registry.skills.registry import Pending
 from tests.contract.store.world import World, together
+
+#: Elsewhere every write is alone anyway.
+pytestmark = pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 
 
 def pending(digest: str) -> Pending:

@@ -20,6 +20,8 @@ from registry.skills.ports import Note
 from tests.contract.store.world import World, together
 
 SKILLS = catalogue.build()
+#: Elsewhere every write is alone anyway.
+pytestmark = pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 #: How many there may be here, and how many try.
 MOST, TRY = 2, 5
 STEP = {"key": "a", "title": "A", "role": "writer", "instruction": "w"}
