@@ -180,6 +180,9 @@ class _Watcher:
         self.screen.hear(delta)
 
     def _take(self, batch: list[Event]) -> None:
+        seen = {task.id for task in self.scene.tasks.values()}
+        if any(event.task_id is not None and event.task_id not in seen for event in batch):
+            self._look()  # a planner made tasks since: they are told by their keys
         self.activity.take(batch)
         self.screen.tell(batch, self.scene)
         self._after = batch[-1].seq if batch else self._after

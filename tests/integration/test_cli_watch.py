@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from orchestrator.records import Event
 from orchestrator.settings import Settings
 from orchestrator.store.tables import projects, tasks
 from orchestrator.terminal.scene import Scene
-from orchestrator.watch import Rows, look
+from orchestrator.watch import Hear, Rows, look
 from registry.errors import Unavailable
 from tests.commands import OFFICINA, Run
 from tests.rows import BEGAN, Project
@@ -188,6 +189,21 @@ def test_watch_as_json_tells_events_and_how_it_ended(officina: Run, project: Pro
     end = told[-1]["data"]
     assert (end["status"], end["costUsd"], end["durationMs"], end["failures"]) == ("completed", 0.0123, 20_000, [])
     assert [file["path"] for file in end["files"]] == ["profile.md"]
+
+
+def test_tasks_that_a_planner_makes_meanwhile_are_told_by_their_keys(
+    settings: Settings, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Planned(Rows):
+        def live(self, after: int, hear: Hear) -> Iterator[list[Event]]:
+            project.task("made-meanwhile", "queued")
+            project.event("task.status", {"status": "queued", "from": "pending"}, "made-meanwhile")
+            project.set(projects, project.id, status="completed", ended_at=BEGAN + 20_000)
+            return super().live(after, hear)
+
+    look(Planned(settings, project.id), plain=True)
+    line = next(line for line in capsys.readouterr().out.splitlines() if "queued" in line)
+    assert line.split()[1:] == ["made-meanwhile", "queued"]
 
 
 class Shaky(Rows):
