@@ -5,11 +5,11 @@ sum adds both, so that a project that works for an hour does not look free for a
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, Integer, func, literal, select
+from sqlalchemy import Connection, Integer, bindparam, func, literal, select
 
 from orchestrator.states import RUN_OPEN
 from orchestrator.store.tables import projects, runs, windows
@@ -26,6 +26,9 @@ class Cost:
         return Cost(self.micro + other.micro, self.incomplete or other.incomplete)
 
 
+NOTHING: Final = Cost()
+
+
 @dataclass(frozen=True, slots=True)
 class Spent:
     """What the open runs of one project have spent, by task; under None what made its plan."""
@@ -34,10 +37,26 @@ class Spent:
 
     @property
     def all(self) -> Cost:
-        return sum(self.by_task.values(), Cost())
+        return sum(self.by_task.values(), NOTHING)
 
     def of(self, task_id: str) -> Cost:
-        return self.by_task.get(task_id, Cost())
+        return self.by_task.get(task_id, NOTHING)
+
+
+#: Written once: to make a statement anew costs more than to send it.
+_SPENT: Final = (
+    select(
+        runs.c.project_id,
+        runs.c.task_id,
+        func.sum(runs.c.cost_micro).label("micro"),
+        func.max(runs.c.cost_incomplete.cast(Integer)).label("incomplete"),
+    )
+    .where(
+        runs.c.project_id.in_(bindparam("projects", expanding=True)),
+        runs.c.status.in_([literal(status) for status in sorted(RUN_OPEN)]),
+    )
+    .group_by(runs.c.project_id, runs.c.task_id)
+)
 
 
 def of_open_runs(connection: Connection, project_ids: Collection[str]) -> Mapping[str, Spent]:
@@ -45,19 +64,18 @@ def of_open_runs(connection: Connection, project_ids: Collection[str]) -> Mappin
     found: defaultdict[str, Spent] = defaultdict(Spent)
     if not project_ids:
         return found
-    query = (
-        select(
-            runs.c.project_id,
-            runs.c.task_id,
-            func.sum(runs.c.cost_micro).label("micro"),
-            func.max(runs.c.cost_incomplete.cast(Integer)).label("incomplete"),
-        )
-        .where(runs.c.project_id.in_(project_ids), runs.c.status.in_(sorted(RUN_OPEN)))
-        .group_by(runs.c.project_id, runs.c.task_id)
-    )
-    for row in connection.execute(query):
+    for row in connection.execute(_SPENT, {"projects": list(project_ids)}):
         found[row.project_id].by_task[row.task_id] = Cost(int(row.micro or 0), bool(row.incomplete))
     return found
+
+
+def of_runs(rows: Iterable[Any]) -> Spent:
+    """The same of one project whose runs were read anyway."""
+    by_task: dict[str | None, Cost] = {}
+    for row in rows:
+        if row.status in RUN_OPEN:
+            by_task[row.task_id] = by_task.get(row.task_id, NOTHING) + Cost(row.cost_micro, row.cost_incomplete)
+    return Spent(by_task)
 
 
 def limit_micro() -> Any:

@@ -5,8 +5,10 @@ Ids begin with their time: rows made within a minute share their first character
 
 import re
 from datetime import UTC, datetime
+from functools import cache
+from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Table, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, Text, bindparam, or_, select
 
 from orchestrator.store import audit
 from orchestrator.store.tables import projects, runs, signals, tasks
@@ -20,6 +22,35 @@ WHOLE = 36
 
 _ID = re.compile(r"[0-9a-f-]{1,36}")
 
+Kind = Literal["project", "thread", "trace", "task", "run", "signal"]
+
+
+@cache
+def _query(kind: Kind, *, whole: bool) -> Select[Any]:
+    """The statement for ids of a kind: a whole one is looked up; only a part of one is looked for."""
+    table, own = _own(kind)
+    asked: Any = bindparam("asked", type_=Text)
+    like = table.c.id == asked if whole else or_(table.c.id.startswith(asked), table.c.id.endswith(asked))
+    return select(table.c.id).where(own, like).order_by(table.c.id.desc()).limit(6)
+
+
+def _own(kind: Kind) -> tuple[Table, ColumnElement[bool]]:
+    """Where ids of a kind stand, and which of them are the owner's."""
+    mine, theirs = projects.c.owner_id == bindparam("owner"), select(projects.c.id)
+    match kind:
+        case "project":
+            return projects, mine & (projects.c.kind == "project")
+        case "thread":
+            return projects, mine & (projects.c.kind == "thread") & (projects.c.status == "running")
+        case "trace":
+            return projects, mine
+        case "task":
+            return tasks, tasks.c.project_id.in_(theirs.where(mine))
+        case "run":
+            return runs, runs.c.project_id.in_(theirs.where(mine))
+        case "signal":
+            return signals, signals.c.owner_id == bindparam("owner")
+
 
 def project_id(connection: Connection, given: str, owner: str) -> str:
     """The whole id of one of the owner's projects.
@@ -27,9 +58,8 @@ def project_id(connection: Connection, given: str, owner: str) -> str:
     Raises:
         Refused: `unknown_project`, or `ambiguous_id` when several begin like that.
     """
-    own = (projects.c.owner_id == owner) & (projects.c.kind == "project")
     try:
-        return _one(connection, projects, own, given, "project")
+        return _one(connection, "project", given, owner)
     except Refused as refused:
         gone = audit.pruned(connection, owner, given) if len(given) == WHOLE else None
         if gone is None:
@@ -41,41 +71,38 @@ def project_id(connection: Connection, given: str, owner: str) -> str:
 
 def thread_id(connection: Connection, given: str, owner: str) -> str:
     """The whole id of one of the owner's threads that was not deleted (`unknown_thread`, `ambiguous_id`)."""
-    own = (projects.c.owner_id == owner) & (projects.c.kind == "thread") & (projects.c.status == "running")
-    return _one(connection, projects, own, given, "thread")
+    return _one(connection, "thread", given, owner)
 
 
 def trace_id(connection: Connection, given: str, owner: str) -> str:
     """The whole id of a project or a thread, deleted or not: of whatever has a trace (`unknown_project`)."""
-    return _one(connection, projects, projects.c.owner_id == owner, given, "project")
+    return _one(connection, "trace", given, owner, word="project")
 
 
 def task_id(connection: Connection, given: str, owner: str) -> str:
     """The whole id of a task in one of the owner's projects (`unknown_task`, `ambiguous_id`)."""
-    own = tasks.c.project_id.in_(select(projects.c.id).where(projects.c.owner_id == owner))
-    return _one(connection, tasks, own, given, "task")
+    return _one(connection, "task", given, owner)
 
 
 def run_id(connection: Connection, given: str, owner: str) -> str:
     """The whole id of a run in one of the owner's projects (`unknown_run`, `ambiguous_id`)."""
-    own = runs.c.project_id.in_(select(projects.c.id).where(projects.c.owner_id == owner))
-    return _one(connection, runs, own, given, "run")
+    return _one(connection, "run", given, owner)
 
 
 def signal_id(connection: Connection, given: str, owner: str) -> str:
     """The whole id of one of the owner's signals (`unknown_signal`, `ambiguous_id`)."""
-    return _one(connection, signals, signals.c.owner_id == owner, given, "signal")
+    return _one(connection, "signal", given, owner)
 
 
-def _one(connection: Connection, table: Table, own: ColumnElement[bool], given: str, word: str) -> str:
+def _one(connection: Connection, kind: Kind, given: str, owner: str, *, word: str | None = None) -> str:
+    word = word or kind
     asked = given.strip().lower()
     if not _ID.fullmatch(asked):
         raise Refused(f"{given[:60]!r} is no id; a {word} id looks like 0194c5d2-7c1e-7a60-...", code=f"unknown_{word}")
     if len(asked) < SHORTEST:
         raise Refused(f"{asked!r} is too short; give at least {SHORTEST} characters of the id", code=f"unknown_{word}")
-    # A whole id is looked up; only a part of one is looked for.
-    like = table.c.id == asked if len(asked) == WHOLE else or_(table.c.id.startswith(asked), table.c.id.endswith(asked))
-    found = connection.scalars(select(table.c.id).where(own, like).order_by(table.c.id.desc()).limit(6)).all()
+    query = _query(kind, whole=len(asked) == WHOLE)
+    found = connection.scalars(query, {"owner": owner, "asked": asked}).all()
     if not found:
         raise Refused(f"there is no {word} {asked}", code=f"unknown_{word}")
     if len(found) > 1:

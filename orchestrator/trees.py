@@ -5,11 +5,11 @@ children there are.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, Text, func, or_, select, type_coerce
+from sqlalchemy import Connection, Row, Text, bindparam, func, or_, select, type_coerce
 
 from orchestrator.states import RUN_ENDED
 from orchestrator.store.tables import runs
@@ -56,15 +56,25 @@ class Fanout:
         return sum(self.counts[status] for status in RUN_ENDED)
 
 
-def by_task(connection: Connection, project_id: str) -> dict[str | None, list[Json]]:
+_PLACES: Final = (runs.c.id, runs.c.parent_id, runs.c.parent_step, runs.c.position, runs.c.task_id, runs.c.kind)
+_FACTS: Final = (
+    *(runs.c.status, runs.c.waiting_on, runs.c.due_at, runs.c.error, runs.c.steps, runs.c.attempt, runs.c.queue),
+    *(runs.c.cost_micro, runs.c.cost_incomplete),
+)
+#: Written once: to make a statement anew costs more than to send it.
+_OF_PROJECT: Final = select(*_PLACES, *_FACTS).where(runs.c.project_id == bindparam("project"))
+
+
+def read(connection: Connection, project_id: str) -> Sequence[Row[Any]]:
+    """Every run of a project, with what it has cost."""
+    return connection.execute(_OF_PROJECT, {"project": project_id}).all()
+
+
+def by_task(rows: Sequence[Row[Any]]) -> dict[str | None, list[Json]]:
     """Root runs of each task in the order they were made, children in the order of their calls or items within them.
 
     Under None stand the runs of no task: those that made the plan.
     """
-    r = runs.c
-    columns = (r.id, r.parent_id, r.parent_step, r.position, r.task_id, r.kind)
-    facts = (r.status, r.waiting_on, r.due_at, r.error, r.steps, r.attempt, r.queue)
-    rows = connection.execute(select(*columns, *facts).where(r.project_id == project_id)).all()
     made = {row.id: _run(row) for row in rows}
     roots: dict[str | None, list[Json]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.parent_step or 0, row.position or 0, row.id)):

@@ -6,9 +6,10 @@ USD; a sum that misses an unknown price says `costIncomplete`.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
-from sqlalchemy import Connection, func, literal, select, tuple_
+from sqlalchemy import BigInteger, Connection, Integer, Select, Text, bindparam, func, select, tuple_
 
 from orchestrator import costs, trees
 from orchestrator.costs import Cost, Spent
@@ -25,6 +26,81 @@ from registry.plans import Plan, PlannedTask
 MOST = 200
 
 
+# Statements are written once, where they have a few shapes once for each: to make one anew costs more than to send it.
+
+#: What of a project is listed; its brief, script and names of skills stay unread.
+_PROJECT_COLUMNS: Final = (
+    *(projects.c.id, projects.c.title, projects.c.status, projects.c.reason),
+    *(projects.c.cost_micro, projects.c.cost_incomplete, projects.c.open_tasks),
+    *(projects.c.created_at, projects.c.ended_at, projects.c.history_pruned_at, projects.c.files_pruned_at),
+)
+
+#: What of a task is shown; its instruction, input and definition stay unread.
+_TASK_COLUMNS: Final = (
+    *(tasks.c.key, tasks.c.id, tasks.c.title, tasks.c.role, tasks.c.status, tasks.c.reason, tasks.c.agent_name),
+    *(tasks.c.output, tasks.c.error, tasks.c.cost_micro, tasks.c.cost_incomplete),
+    *(tasks.c.started_at, tasks.c.ended_at),
+)
+
+_ITS: Final[Any] = bindparam("project")
+_WHOLE: Final = select(
+    *_PROJECT_COLUMNS, projects.c.plan, projects.c.rehearsal, projects.c.workspace, costs.limit_micro()
+).where(projects.c.id == _ITS)
+_TASKS: Final = select(*_TASK_COLUMNS).where(tasks.c.project_id == _ITS).order_by(tasks.c.position, tasks.c.id)
+_FILES: Final = (
+    select(files.c.path, files.c.bytes, files.c.sha256).where(files.c.project_id == _ITS).order_by(files.c.path)
+)
+_TASK, _BEFORE = tasks.alias(), tasks.alias()
+_EDGES: Final = (
+    select(_TASK.c.key, _BEFORE.c.key.label("before"))
+    .select_from(dependencies)
+    .join(_TASK, _TASK.c.id == dependencies.c.task_id)
+    .join(_BEFORE, _BEFORE.c.id == dependencies.c.depends_on_id)
+    .where(_TASK.c.project_id == _ITS)
+    .order_by(_TASK.c.position, dependencies.c.position)
+)
+
+
+@cache
+def _listed(*, of_status: bool, further: bool) -> Select[Any]:
+    p = projects.c
+    count = select(func.count()).where(tasks.c.project_id == p.id).scalar_subquery().label("all_tasks")
+    found = select(*_PROJECT_COLUMNS, p.plan.is_not(None).label("has_plan"), count)
+    found = found.where(p.owner_id == bindparam("owner"), p.kind == "project")
+    if of_status:
+        found = found.where(p.status == bindparam("status"))
+    if further:
+        found = found.where(tuple_(p.created_at, p.id) < _PLACE)
+    return found.order_by(p.created_at.desc(), p.id.desc()).limit(bindparam("most", type_=Integer))
+
+
+@cache
+def _signals_of_owner(*, of_status: bool, further: bool) -> Select[Any]:
+    s = signals.c
+    found = select(signals).where(s.owner_id == bindparam("owner"))
+    if of_status:
+        found = found.where(s.status == bindparam("status"))
+    if further:
+        found = found.where(tuple_(s.created_at, s.id) > _PLACE)
+    return found.order_by(s.created_at, s.id).limit(bindparam("most", type_=Integer))
+
+
+@cache
+def _signals_of_project(*, of_status: bool) -> Select[Any]:
+    found = select(signals).where(signals.c.project_id == _ITS)
+    if of_status:
+        found = found.where(signals.c.status == bindparam("status"))
+    return found.order_by(signals.c.created_at, signals.c.id)
+
+
+#: The last row that was seen, in lists by the time of making and id.
+_PLACE: Final[Any] = tuple_(bindparam("place_at", type_=BigInteger), bindparam("place_id", type_=Text))
+
+
+def _place(after: tuple[int, str] | None) -> dict[str, Any]:
+    return {"place_at": after[0], "place_id": after[1]} if after else {}
+
+
 def usd(micro: int) -> float:
     """Whole micro-USD as USD; exact to the last digit printed."""
     return micro / 1_000_000
@@ -36,9 +112,9 @@ def project(connection: Connection, project_id: str, settings: Settings) -> dict
     `runs` beside the tasks are those that made its plan, where it was planned here; `plan` is one that waits for its
     start; `maxCostUsd` is its budget as it is now, where it has one; `rehearsal` is there where it is one.
     """
-    row = connection.execute(select(projects, costs.limit_micro()).where(projects.c.id == project_id)).one()
-    runs_of = trees.by_task(connection, project_id)
-    spent = costs.of_open_runs(connection, [project_id])[project_id]
+    row = connection.execute(_WHOLE, {"project": project_id}).one()
+    its_runs = trees.read(connection, project_id)
+    runs_of, spent = trees.by_task(its_runs), costs.of_runs(its_runs)
     return {
         **_project(row, spent.all, row.plan is not None),
         **_present(
@@ -66,17 +142,8 @@ def project_list(
     Args:
         after: `createdAt` and id of the last one that was seen; None: from the newest.
     """
-    count = select(func.count()).where(tasks.c.project_id == projects.c.id).scalar_subquery()
-    has_plan = projects.c.plan.is_not(None).label("has_plan")
-    found = select(*_PROJECT_COLUMNS, has_plan, count.label("all_tasks")).where(
-        projects.c.owner_id == owner, projects.c.kind == "project"
-    )
-    if status is not None:
-        found = found.where(projects.c.status == status)
-    if after is not None:
-        found = found.where(tuple_(projects.c.created_at, projects.c.id) < tuple_(literal(after[0]), literal(after[1])))
-    found = found.order_by(projects.c.created_at.desc(), projects.c.id.desc()).limit(min(limit, MOST))
-    rows = connection.execute(found).all()
+    which = {"owner": owner, "status": status, "most": min(limit, MOST)} | _place(after)
+    rows = connection.execute(_listed(of_status=status is not None, further=after is not None), which).all()
     spent = costs.of_open_runs(connection, [row.id for row in rows if row.status not in PROJECT_ENDED])
     return [
         {
@@ -101,21 +168,15 @@ def signal_list(
     Args:
         after: `createdAt` and id of the last one that was seen; None: from the first.
     """
-    found = select(signals).where(signals.c.owner_id == owner)
-    if status is not None:
-        found = found.where(signals.c.status == status)
-    if after is not None:
-        found = found.where(tuple_(signals.c.created_at, signals.c.id) > tuple_(literal(after[0]), literal(after[1])))
-    found = found.order_by(signals.c.created_at, signals.c.id).limit(min(limit, MOST))
-    return [_signal(row) for row in connection.execute(found)]
+    which = {"owner": owner, "status": status, "most": min(limit, MOST)} | _place(after)
+    query = _signals_of_owner(of_status=status is not None, further=after is not None)
+    return [_signal(row) for row in connection.execute(query, which)]
 
 
 def signals_of(connection: Connection, project_id: str, *, status: str | None = None) -> list[dict[str, Json]]:
     """Signals of one project, oldest first."""
-    found = select(signals).where(signals.c.project_id == project_id)
-    if status is not None:
-        found = found.where(signals.c.status == status)
-    return [_signal(row) for row in connection.execute(found.order_by(signals.c.created_at, signals.c.id))]
+    query = _signals_of_project(of_status=status is not None)
+    return [_signal(row) for row in connection.execute(query, {"project": project_id, "status": status})]
 
 
 def signal(connection: Connection, signal_id: str) -> dict[str, Json]:
@@ -149,29 +210,16 @@ def unknown(connection: Connection, project_id: str) -> list[Json]:
 
 def dependencies_by_key(connection: Connection, project_id: str) -> dict[str, list[str]]:
     """Task key -> keys it depends on, in the order of its `dependsOn`; tasks without any are absent."""
-    task, before = tasks.alias(), tasks.alias()
-    edges = (
-        select(task.c.key, before.c.key.label("before"))
-        .select_from(dependencies)
-        .join(task, task.c.id == dependencies.c.task_id)
-        .join(before, before.c.id == dependencies.c.depends_on_id)
-        .where(task.c.project_id == project_id)
-        .order_by(task.c.position, dependencies.c.position)
-    )
     found: dict[str, list[str]] = defaultdict(list)
-    for edge in connection.execute(edges):
+    for edge in connection.execute(_EDGES, {"project": project_id}):
         found[edge.key].append(edge.before)
     return dict(found)
 
 
 def file_list(connection: Connection, project_id: str) -> list[Json]:
     """Files skills put into the workspace, by path: {path, bytes, sha256}."""
-    found = (
-        select(files.c.path, files.c.bytes, files.c.sha256)
-        .where(files.c.project_id == project_id)
-        .order_by(files.c.path)
-    )
-    return [{"path": row.path, "bytes": row.bytes, "sha256": row.sha256} for row in connection.execute(found)]
+    found = connection.execute(_FILES, {"project": project_id})
+    return [{"path": row.path, "bytes": row.bytes, "sha256": row.sha256} for row in found]
 
 
 def _plan(row: Any) -> Json:
@@ -207,44 +255,10 @@ def _tasks(
     connection: Connection, project_id: str, runs_of: Mapping[str | None, list[Json]], spent: Spent
 ) -> list[Json]:
     depends_on = dependencies_by_key(connection, project_id)
-    rows = select(*_TASK_COLUMNS).where(tasks.c.project_id == project_id).order_by(tasks.c.position, tasks.c.id)
     return [
         _task(row, depends_on.get(row.key, []), runs_of.get(row.id, []), spent.of(row.id))
-        for row in connection.execute(rows)
+        for row in connection.execute(_TASKS, {"project": project_id})
     ]
-
-
-#: What of a project is listed; its brief, script and names of skills stay unread.
-_PROJECT_COLUMNS = [
-    projects.c.history_pruned_at,
-    projects.c.files_pruned_at,
-    projects.c.id,
-    projects.c.title,
-    projects.c.status,
-    projects.c.reason,
-    projects.c.cost_micro,
-    projects.c.cost_incomplete,
-    projects.c.open_tasks,
-    projects.c.created_at,
-    projects.c.ended_at,
-]
-
-#: What of a task is shown; its instruction, input and definition stay unread.
-_TASK_COLUMNS = [
-    tasks.c.key,
-    tasks.c.id,
-    tasks.c.title,
-    tasks.c.role,
-    tasks.c.status,
-    tasks.c.reason,
-    tasks.c.agent_name,
-    tasks.c.output,
-    tasks.c.error,
-    tasks.c.cost_micro,
-    tasks.c.cost_incomplete,
-    tasks.c.started_at,
-    tasks.c.ended_at,
-]
 
 
 def _task(row: Any, depends_on: list[str], its_runs: list[Json], spent: Cost) -> dict[str, Json]:
@@ -309,7 +323,7 @@ def _whole_signal(row: Any) -> dict[str, Json]:
 def _cost(row: Any, spent: Cost) -> dict[str, Json]:
     """What was booked, and what runs under way have spent since."""
     whole = Cost(row.cost_micro, row.cost_incomplete) + spent
-    return {"costUsd": usd(whole.micro), **({"costIncomplete": True} if whole.incomplete else {})}
+    return {"costUsd": usd(whole.micro), "costIncomplete": True} if whole.incomplete else {"costUsd": usd(whole.micro)}
 
 
 def _present(**values: Json) -> dict[str, Json]:

@@ -13,6 +13,7 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBea
 
 from orchestrator import keys
 from orchestrator.api.gate import Refusal
+from orchestrator.api.parts import in_thread
 from orchestrator.keys import Who
 from orchestrator.ports.meter import CountingMeter
 from orchestrator.settings import Settings
@@ -48,11 +49,15 @@ class Asking:
             raise Refusal(403, "scope", f"this key may not {keys.SCOPES[scope]}: make one with --scope {scope}")
 
 
-def _asking(
+async def _asking(
     request: Request,
     bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
     session: Annotated[str | None, Security(_cookie)],
 ) -> Asking:
+    return await in_thread(_known, request, bearer, session)
+
+
+def _known(request: Request, bearer: HTTPAuthorizationCredentials | None, session: str | None) -> Asking:
     settings: Settings = request.app.state.settings
     # A key wins: a program that sends one means it, whatever cookies its client keeps.
     shown = bearer.credentials if bearer else session

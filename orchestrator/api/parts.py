@@ -1,20 +1,29 @@
 """What routes share: the router with its strict JSON, and cursors."""
 
+import asyncio
 import base64
 import binascii
+import inspect
 import json
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, Final
+from contextlib import suppress
+from functools import wraps
+from typing import Annotated, Any, Final, ParamSpec, TypeVar
 
 from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from pydantic import Field
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from orchestrator.api.gate import Refusal
 from orchestrator.api.replies import problems
 from registry.base import Json, Model
 from registry.jsontext import JsonFault, has_lone_surrogate, parse
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 PREFIX: Final = "/api/studio"
 USUAL: Final = (400, 401, 403, 404, 429, 500, 503)
@@ -62,13 +71,58 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
+    """A route with strict JSON. One whose function is a plain one is answered by one thread from who asks to the last
+    row: each change between the loop and a thread would cost as much as a few statements."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
+        self.plain = not inspect.iscoroutinefunction(endpoint)
+        super().__init__(path, _at_once(endpoint) if self.plain else endpoint, **more)
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
 
         async def handle(request: Request) -> Response:
-            return await handler(StrictRequest(request.scope, request.receive))
+            request = StrictRequest(request.scope, request.receive)
+            if not self.plain:
+                return await handler(request)
+            if self.body_field is not None:  # all there is to wait for
+                with suppress(ClientDisconnect):  # the handler finds that out again, and answers it
+                    await request.body()
+            return await run_in_threadpool(_unwaiting, handler, request)
 
         return handle
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
+    """Calls what would make a loop wait: in a thread of the pool, or at once where no loop runs in this one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return function(*args, **more)
+    return await run_in_threadpool(function, *args, **more)
+
+
+def _at_once(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    """A plain function as one to be awaited, which it never makes anybody do."""
+
+    @wraps(endpoint)
+    async def answer(**values: Any) -> Any:
+        return endpoint(**values)
+
+    return answer
+
+
+def _unwaiting(handler: Callable[[Request], Coroutine[Any, Any, Response]], request: Request) -> Response:
+    """What a handler answers that has nothing to wait for, without a loop."""
+    answering = handler(request)
+    try:
+        answering.send(None)
+    except StopIteration as over:
+        answer: Response = over.value
+        return answer
+    finally:
+        answering.close()
+    raise RuntimeError(f"{request.url.path}: a plain function may not depend on what waits for the loop")
 
 
 def router(tag: str, prefix: str = PREFIX) -> APIRouter:

@@ -1,9 +1,9 @@
 """Moves of `api_keys` and `sessions`: who may come in, found by the digest of what they show."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, Row, delete, false, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, false, func, insert, or_, select, update
 
 from orchestrator.store.database import now_ms
 from orchestrator.store.kept import api_keys, sessions
@@ -11,6 +11,18 @@ from orchestrator.store.sql import take_turns
 
 #: Milliseconds between two notes of a key's use: a row that is read at each request need not be written at each.
 _NOTED_MS = 60_000
+
+
+#: Every request makes one of these two: written once, which is most of their cost.
+_GIVEN: Final[Any] = bindparam("digests", expanding=True)
+_KEY: Final = select(
+    *(api_keys.c.id, api_keys.c.owner_id, api_keys.c.name, api_keys.c.scopes, api_keys.c.expires_at),
+    or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < now_ms() - _NOTED_MS).label("unnoted"),
+    func.coalesce(api_keys.c.expires_at <= now_ms(), false()).label("expired"),
+).where(api_keys.c.digest.in_(_GIVEN), api_keys.c.revoked_at.is_(None))
+_SESSION: Final = select(sessions.c.id, sessions.c.owner_id, sessions.c.expires_at).where(
+    sessions.c.digest.in_(_GIVEN), sessions.c.kind == "session", sessions.c.expires_at > now_ms()
+)
 
 
 def create_key(connection: Connection, row: Mapping[str, Any]) -> None:
@@ -26,12 +38,7 @@ def keys_of(connection: Connection, owner_id: str) -> list[Row[Any]]:
 def key_by_digest(connection: Connection, digests: Sequence[str]) -> Row[Any] | None:
     """The key with one of these digests, unless it was revoked: whether it has expired, and whether its use should be
     noted."""
-    unnoted = or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < now_ms() - _NOTED_MS)
-    expired = func.coalesce(api_keys.c.expires_at <= now_ms(), false())
-    query = select(api_keys, unnoted.label("unnoted"), expired.label("expired")).where(
-        api_keys.c.digest.in_(digests), api_keys.c.revoked_at.is_(None)
-    )
-    return connection.execute(query).first()
+    return connection.execute(_KEY, {"digests": digests}).first()
 
 
 def in_force(connection: Connection, owner_id: str) -> int:
@@ -60,10 +67,7 @@ def open_session(connection: Connection, row: Mapping[str, Any], life_ms: int) -
 
 
 def session_by_digest(connection: Connection, digests: Sequence[str]) -> Row[Any] | None:
-    query = select(sessions).where(
-        sessions.c.digest.in_(digests), sessions.c.kind == "session", sessions.c.expires_at > now_ms()
-    )
-    return connection.execute(query).first()
+    return connection.execute(_SESSION, {"digests": digests}).first()
 
 
 def redeem(connection: Connection, digests: Sequence[str]) -> str | None:

@@ -1,5 +1,6 @@
 """Whether the API lives, and whether what it stands on does."""
 
+from functools import cache
 from typing import Literal
 
 from fastapi import Request
@@ -99,6 +100,7 @@ def _finding(part: str, verdict: str, words: str) -> dict[str, Json]:
     return {"part": part, "verdict": verdict, "words": words}
 
 
+@cache
 def _version() -> str:
     from importlib.metadata import version
 
