@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, Integer, bindparam, func, literal, select
+from sqlalchemy import Connection, Integer, RowMapping, bindparam, func, literal, select
 
 from orchestrator.states import RUN_OPEN
 from orchestrator.store.tables import projects, runs, windows
@@ -69,12 +69,14 @@ def of_open_runs(connection: Connection, project_ids: Collection[str]) -> Mappin
     return found
 
 
-def of_runs(rows: Iterable[Any]) -> Spent:
+def of_runs(rows: Iterable[RowMapping]) -> Spent:
     """The same of one project whose runs were read anyway."""
     by_task: dict[str | None, Cost] = {}
     for row in rows:
-        if row.status in RUN_OPEN:
-            by_task[row.task_id] = by_task.get(row.task_id, NOTHING) + Cost(row.cost_micro, row.cost_incomplete)
+        if row["status"] in RUN_OPEN:
+            by_task[row["task_id"]] = by_task.get(row["task_id"], NOTHING) + Cost(
+                row["cost_micro"], row["cost_incomplete"]
+            )
     return Spent(by_task)
 
 

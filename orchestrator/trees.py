@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Text, bindparam, func, or_, select, type_coerce
+from sqlalchemy import Connection, RowMapping, Text, bindparam, func, or_, select, type_coerce
 
 from orchestrator.states import RUN_ENDED
 from orchestrator.store.tables import runs
@@ -65,21 +65,21 @@ _FACTS: Final = (
 _OF_PROJECT: Final = select(*_PLACES, *_FACTS).where(runs.c.project_id == bindparam("project"))
 
 
-def read(connection: Connection, project_id: str) -> Sequence[Row[Any]]:
+def read(connection: Connection, project_id: str) -> Sequence[RowMapping]:
     """Every run of a project, with what it has cost."""
-    return connection.execute(_OF_PROJECT, {"project": project_id}).all()
+    return connection.execute(_OF_PROJECT, {"project": project_id}).mappings().all()
 
 
-def by_task(rows: Sequence[Row[Any]]) -> dict[str | None, list[Json]]:
+def by_task(rows: Sequence[RowMapping]) -> dict[str | None, list[Json]]:
     """Root runs of each task in the order they were made, children in the order of their calls or items within them.
 
     Under None stand the runs of no task: those that made the plan.
     """
-    made = {row.id: _run(row) for row in rows}
+    made = {row["id"]: _run(row) for row in rows}
     roots: dict[str | None, list[Json]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: (row.parent_step or 0, row.position or 0, row.id)):
-        siblings = made[row.parent_id]["children"] if row.parent_id in made else roots[row.task_id]
-        siblings.append(made[row.id])
+    for row in sorted(rows, key=lambda row: (row["parent_step"] or 0, row["position"] or 0, row["id"])):
+        siblings = made[row["parent_id"]]["children"] if row["parent_id"] in made else roots[row["task_id"]]
+        siblings.append(made[row["id"]])
     return dict(roots)
 
 
@@ -144,17 +144,17 @@ def of_root(fanouts: Mapping[str, Fanout], run_ids: Iterable[str]) -> Fanout | N
     return next((fanouts[run_id] for run_id in run_ids if run_id in fanouts), None)
 
 
-def _run(row: Any) -> dict[str, Json]:
+def _run(row: RowMapping) -> dict[str, Json]:
     return {
-        "id": row.id,
-        "parentId": row.parent_id,
-        "kind": row.kind,
-        "status": row.status,
-        "on": row.waiting_on,
-        "code": row.error and row.error.get("code"),
-        "steps": row.steps,
-        "attempt": row.attempt,
-        **({"queue": row.queue} if row.queue else {}),
-        **({"dueAt": row.due_at} if row.due_at is not None and row.status not in RUN_ENDED else {}),
+        "id": row["id"],
+        "parentId": row["parent_id"],
+        "kind": row["kind"],
+        "status": row["status"],
+        "on": row["waiting_on"],
+        "code": row["error"] and row["error"].get("code"),
+        "steps": row["steps"],
+        "attempt": row["attempt"],
+        **({"queue": row["queue"]} if row["queue"] else {}),
+        **({"dueAt": row["due_at"]} if row["due_at"] is not None and row["status"] not in RUN_ENDED else {}),
         "children": [],
     }

@@ -20,7 +20,7 @@ _KEY: Final = select(
     or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < now_ms() - _NOTED_MS).label("unnoted"),
     func.coalesce(api_keys.c.expires_at <= now_ms(), false()).label("expired"),
 ).where(api_keys.c.digest.in_(_GIVEN), api_keys.c.revoked_at.is_(None))
-_SESSION: Final = select(sessions.c.id, sessions.c.owner_id, sessions.c.expires_at).where(
+_SESSION: Final[Any] = select(sessions.c.id, sessions.c.owner_id, sessions.c.expires_at).where(
     sessions.c.digest.in_(_GIVEN), sessions.c.kind == "session", sessions.c.expires_at > now_ms()
 )
 
@@ -67,7 +67,8 @@ def open_session(connection: Connection, row: Mapping[str, Any], life_ms: int) -
 
 
 def session_by_digest(connection: Connection, digests: Sequence[str]) -> Row[Any] | None:
-    return connection.execute(_SESSION, {"digests": digests}).first()
+    found: Row[Any] | None = connection.execute(_SESSION, {"digests": digests}).first()
+    return found
 
 
 def redeem(connection: Connection, digests: Sequence[str]) -> str | None:

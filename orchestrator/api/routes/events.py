@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Final
 
 from fastapi import Header, Query, Request
-from fastapi.concurrency import run_in_threadpool
+from sqlalchemy import Connection
 from starlette.responses import Response
 
 from orchestrator import lookup
@@ -33,7 +33,7 @@ _STREAM: Final[dict[str, Any]] = {
     summary="The trace, live or a page at a time",
     responses={200: _STREAM, 204: {"description": "The project has ended, and you have all of it."}, **problems(409)},
 )
-async def events(
+def events(
     request: Request,
     asking: Reading,
     project_id: ProjectId,
@@ -51,31 +51,26 @@ async def events(
     no number, come once or not at all, and the message that follows in the trace is the whole of it.
     """
     after = after if last_event_id is None else last_event_id
-    trace_id = await run_in_threadpool(_find, asking, project_id)
-    if _wants_page(request.headers.get("accept", "")):
-        return Reply(await run_in_threadpool(_page, asking, trace_id, after, limit))
+    with asking.database.read() as connection:
+        trace_id = lookup.trace_id(connection, project_id, asking.owner)
+        if _wants_page(request.headers.get("accept", "")):
+            return Reply(_page(connection, trace_id, after, limit))
     feed: Feed = request.app.state.feed
     if feed.readers >= asking.settings.api.streams:
         raise Refusal(503, "too_many_streams", "this process carries as many streams as it may; try again")
-    if last_event_id is not None and await run_in_threadpool(_has_all, asking, trace_id, last_event_id):
+    if last_event_id is not None and _has_all(asking, trace_id, last_event_id):
         return Response(status_code=204)  # to a browser: do not come back
     overhearing = request.app.state.overhearing if live else None
     standing: Standing = request.app.state.standing
     return EventStream(feed, trace_id, after, asking.settings.api, overhearing, who=asking.who, standing=standing)
 
 
-def _find(asking: Asking, project_id: str) -> str:
-    with asking.database.read() as connection:
-        return lookup.trace_id(connection, project_id, asking.owner)
-
-
 def _wants_page(accept: str) -> bool:
     return "application/json" in accept and "text/event-stream" not in accept
 
 
-def _page(asking: Asking, trace_id: str, after: int, limit: int) -> dict[str, Any]:
-    with asking.database.read() as connection:
-        found = rows.after(connection, trace_id, after, limit)
+def _page(connection: Connection, trace_id: str, after: int, limit: int) -> dict[str, Any]:
+    found = rows.after(connection, trace_id, after, limit)
     following = found[-1].seq if len(found) == limit else None
     return {"items": [event.to_json(trace_id) for event in found], "next": following}
 
