@@ -9,14 +9,29 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Connection, Integer, Row, RowMapping, Select, Text, bindparam, func, select, tuple_
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Integer,
+    Row,
+    RowMapping,
+    Select,
+    Text,
+    bindparam,
+    func,
+    or_,
+    select,
+    text,
+    tuple_,
+)
 
 from orchestrator import costs, trees
 from orchestrator.costs import NOTHING, Cost, Spent
 from orchestrator.settings import Settings
 from orchestrator.states import PROJECT_ENDED
 from orchestrator.store import plans, repairs
-from orchestrator.store.tables import dependencies, files, projects, signals, tasks
+from orchestrator.store.tables import calls, dependencies, files, projects, runs, signals, tasks
+from orchestrator.unknown import UNKNOWN
 from registry import masking
 from registry.base import Json
 from registry.jsontext import digest
@@ -44,8 +59,15 @@ _TASK_COLUMNS: Final = (
 )
 
 _ITS: Final[Any] = bindparam("project")
+#: Calls and actions of a project that may have happened, spoken about or not: mostly there are none to be read. The
+#: words of the first are those of its partial index.
+_OF_ITS_RUNS: Final = select(runs.c.id).where(runs.c.project_id == projects.c.id)
+_UNSURE_CALL: Final = _OF_ITS_RUNS.join(calls, calls.c.run_id == runs.c.id).where(text("calls.outcome = 'unknown'"))
+_UNSURE_ACTION: Final = _OF_ITS_RUNS.join(signals, signals.c.run_id == runs.c.id).where(signals.c.execution == UNKNOWN)
 _WHOLE: Final = select(
-    *_PROJECT_COLUMNS, projects.c.plan, projects.c.rehearsal, projects.c.workspace, costs.limit_micro()
+    *_PROJECT_COLUMNS,
+    *(projects.c.plan, projects.c.rehearsal, projects.c.workspace, costs.limit_micro()),
+    or_(_UNSURE_CALL.exists(), _UNSURE_ACTION.exists()).label("unsure"),
 ).where(projects.c.id == _ITS)
 _TASKS: Final = select(*_TASK_COLUMNS).where(tasks.c.project_id == _ITS).order_by(tasks.c.position, tasks.c.id)
 _FILES: Final = (
@@ -126,7 +148,7 @@ def project(connection: Connection, project_id: str, settings: Settings) -> dict
         "tasks": _tasks(connection, project_id, runs_of, spent),
         "files": file_list(connection, project_id),
         "signals": signals_of(connection, project_id),
-        "unknown": unknown(connection, project_id),
+        "unknown": unknown(connection, project_id) if row.unsure else [],
     }
 
 
@@ -171,13 +193,13 @@ def signal_list(
     """
     which = {"owner": owner, "status": status, "most": min(limit, MOST)} | _place(after)
     query = _signals_of_owner(of_status=status is not None, further=after is not None)
-    return [_signal(row) for row in connection.execute(query, which)]
+    return [_signal(row) for row in connection.execute(query, which).all()]
 
 
 def signals_of(connection: Connection, project_id: str, *, status: str | None = None) -> list[dict[str, Json]]:
     """Signals of one project, oldest first."""
     query = _signals_of_project(of_status=status is not None)
-    return [_signal(row) for row in connection.execute(query, {"project": project_id, "status": status})]
+    return [_signal(row) for row in connection.execute(query, {"project": project_id, "status": status}).all()]
 
 
 def signal(connection: Connection, signal_id: str) -> dict[str, Json]:
@@ -212,15 +234,15 @@ def unknown(connection: Connection, project_id: str) -> list[Json]:
 def dependencies_by_key(connection: Connection, project_id: str) -> dict[str, list[str]]:
     """Task key -> keys it depends on, in the order of its `dependsOn`; tasks without any are absent."""
     found: dict[str, list[str]] = defaultdict(list)
-    for edge in connection.execute(_EDGES, {"project": project_id}):
-        found[edge.key].append(edge.before)
+    for key, before in connection.execute(_EDGES, {"project": project_id}).all():
+        found[key].append(before)
     return dict(found)
 
 
 def file_list(connection: Connection, project_id: str) -> list[Json]:
     """Files skills put into the workspace, by path: {path, bytes, sha256}."""
-    found = connection.execute(_FILES, {"project": project_id})
-    return [{"path": row.path, "bytes": row.bytes, "sha256": row.sha256} for row in found]
+    found = connection.execute(_FILES, {"project": project_id}).all()
+    return [{"path": path, "bytes": size, "sha256": sha256} for path, size, sha256 in found]
 
 
 def _plan(row: Any) -> Json:
@@ -276,7 +298,7 @@ def _tasks(
     depends_on = dependencies_by_key(connection, project_id)
     return [
         _task(row, depends_on.get(row["key"], []), runs_of.get(row["id"], []), spent.of(row["id"]))
-        for row in connection.execute(_TASKS, {"project": project_id}).mappings()
+        for row in connection.execute(_TASKS, {"project": project_id}).mappings().all()
     ]
 
 

@@ -107,8 +107,13 @@ def allowed(scope: str) -> Any:
 
 
 def _with(scope: str) -> Callable[..., Awaitable[Asking]]:
-    # Neither this nor what follows waits for anything: a thread of the pool would cost more than the look itself.
-    async def asking(asking: Annotated[Asking, Depends(_asking)]) -> Asking:
+    # Not by a dependency on `_asking`: each costs every request a little.
+    async def asking(
+        request: Request,
+        bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+        session: Annotated[str | None, Security(_cookie)],
+    ) -> Asking:
+        asking = await _asking(request, bearer, session)
         asking.need(scope)
         return asking
 

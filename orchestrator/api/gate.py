@@ -8,10 +8,11 @@ import asyncio
 import re
 from collections.abc import MutableMapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,13 +25,14 @@ _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _PROBES: Final = frozenset({"/health", "/health/ready"})
 #: What brings files along.
 _LARGE: Final = re.compile(r"/api/studio/(projects|knowledge|threads/[^/]+/send)|/threads(/[^/]+/send)?")
-_HEADERS: Final = {
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-    "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "no-referrer",
-}
+#: What keeps an answer from being taken for something else, as it goes out.
+_HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+)
 
 
 class Refusal(HTTPException):
@@ -109,6 +111,7 @@ def _netloc(origin: str) -> str | None:
     return None
 
 
+@lru_cache(maxsize=256)
 def _name(host: str) -> str | None:
     """The name in a Host header; None when it is none."""
     with suppress(ValueError):
@@ -142,13 +145,13 @@ class _Body:
 
 
 def _guarded(send: Send) -> Send:
-    """Adds the headers that keep an answer from being taken for something else."""
+    """Adds those of `_HEADERS` that an answer does not have of its own."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                headers.setdefault(name, value)
+            own = list(message.get("headers", ()))
+            names = {name for name, _ in own}
+            message["headers"] = [*own, *(header for header in _HEADERS if header[0] not in names)]
         await send(message)
 
     return sending
