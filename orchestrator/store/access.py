@@ -1,9 +1,10 @@
 """Moves of `api_keys` and `sessions`: who may come in, found by the digest of what they show."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from functools import cache
+from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, delete, false, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, Text, bindparam, delete, false, func, insert, or_, select, update
 
 from orchestrator.store.database import now_ms
 from orchestrator.store.kept import api_keys, sessions
@@ -13,16 +14,33 @@ from orchestrator.store.sql import take_turns
 _NOTED_MS = 60_000
 
 
-#: Every request makes one of these two: written once, which is most of their cost.
-_GIVEN: Final[Any] = bindparam("digests", expanding=True)
-_KEY: Final = select(
-    *(api_keys.c.id, api_keys.c.owner_id, api_keys.c.name, api_keys.c.scopes, api_keys.c.expires_at),
-    or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < now_ms() - _NOTED_MS).label("unnoted"),
-    func.coalesce(api_keys.c.expires_at <= now_ms(), false()).label("expired"),
-).where(api_keys.c.digest.in_(_GIVEN), api_keys.c.revoked_at.is_(None))
-_SESSION: Final[Any] = select(sessions.c.id, sessions.c.owner_id, sessions.c.expires_at).where(
-    sessions.c.digest.in_(_GIVEN), sessions.c.kind == "session", sessions.c.expires_at > now_ms()
-)
+# Every request sends one of the next two: written once for each number of digests (as many as the installation has
+# keys), where a list of values would be written into the statement anew each time.
+
+
+@cache
+def _key(many: int) -> Any:
+    k = api_keys.c
+    return select(
+        *(k.id, k.owner_id, k.name, k.scopes, k.expires_at),
+        or_(k.last_used_at.is_(None), k.last_used_at < now_ms() - _NOTED_MS).label("unnoted"),
+        func.coalesce(k.expires_at <= now_ms(), false()).label("expired"),
+    ).where(k.digest.in_(_places(many)), k.revoked_at.is_(None))
+
+
+@cache
+def _session(many: int) -> Any:
+    s = sessions.c
+    in_force = (s.kind == "session", s.expires_at > now_ms())
+    return select(s.id, s.owner_id, s.expires_at).where(s.digest.in_(_places(many)), *in_force)
+
+
+def _places(many: int) -> list[Any]:
+    return [bindparam(f"digest_{number}", type_=Text) for number in range(many)]
+
+
+def _placed(digests: Sequence[str]) -> dict[str, str]:
+    return {f"digest_{number}": digest for number, digest in enumerate(digests)}
 
 
 def create_key(connection: Connection, row: Mapping[str, Any]) -> None:
@@ -38,7 +56,8 @@ def keys_of(connection: Connection, owner_id: str) -> list[Row[Any]]:
 def key_by_digest(connection: Connection, digests: Sequence[str]) -> Row[Any] | None:
     """The key with one of these digests, unless it was revoked: whether it has expired, and whether its use should be
     noted."""
-    return connection.execute(_KEY, {"digests": digests}).first()
+    found: Row[Any] | None = connection.execute(_key(len(digests)), _placed(digests)).first()
+    return found
 
 
 def in_force(connection: Connection, owner_id: str) -> int:
@@ -67,7 +86,7 @@ def open_session(connection: Connection, row: Mapping[str, Any], life_ms: int) -
 
 
 def session_by_digest(connection: Connection, digests: Sequence[str]) -> Row[Any] | None:
-    found: Row[Any] | None = connection.execute(_SESSION, {"digests": digests}).first()
+    found: Row[Any] | None = connection.execute(_session(len(digests)), _placed(digests)).first()
     return found
 
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, event, insert
 
 from orchestrator import following, lookup, trees, views
 from orchestrator.api.models import ProjectView
 from orchestrator.settings import Settings
 from orchestrator.store import workers
 from orchestrator.store.database import get_database
-from orchestrator.store.tables import projects, runs
+from orchestrator.store.tables import calls, projects, runs
 from orchestrator.terminal import elsewhere, scene, underway
 from registry.errors import Refused
 from tests.rows import BEGAN, Project, weather
@@ -120,6 +120,28 @@ def _statements(settings: Settings, kind: str, project_id: str) -> int:
     finally:
         event.remove(engine, "before_cursor_execute", count)
     return len(seen)
+
+
+def test_what_may_have_happened_is_shown_by_calls_and_by_actions(settings: Settings) -> None:
+    by_call, by_action, known = Project(settings), Project(settings), Project(settings)
+    for made, outcome in ((by_call, "unknown"), (known, "succeeded")):
+        made.task("one", "running")
+        row = {
+            "run_id": made.run_ids["one"],
+            "id": "c1",
+            "node_id": "act",
+            "step": 1,
+            "position": 0,
+            "name": "email.send",
+        }
+        row |= {"input": {"to": "a"}, "status": "done", "checkpoint": 1, "outcome": outcome}
+        get_database(settings).write(lambda connection, row=row: connection.execute(insert(calls).values(row)))
+    by_action.task("one", "running")
+    by_action.signal("one", status="answered", execution="unknown", carry_on=True)
+    with looking(settings) as connection:
+        told = [views.project(connection, made.id, settings)["unknown"] for made in (by_call, by_action, known)]
+    assert [len(calls) for calls in told] == [1, 1, 0]
+    assert (told[0][0]["where"], told[0][0]["name"], told[1][0]["where"]) == ("told", "email.send", "action")
 
 
 def test_what_runs_under_way_have_spent_counts_before_it_is_booked(settings: Settings) -> None:
