@@ -62,8 +62,9 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "task_store_errors_even_if_ignored": False,
         "result_expires": 24 * 3600,
         "worker_prefetch_multiplier": 1,
-        # Of the brokers only Redis can; RabbitMQ would say so at each start.
-        "worker_disable_prefetch": settings.worker_pool == "prefork" and not (settings.broker or "").startswith("amqp"),
+        # What one worker held beside what it carries would wait while another has a free slot. Of the brokers only
+        # Redis can; RabbitMQ would say so at each start.
+        "worker_disable_prefetch": not (settings.broker or "").startswith("amqp"),
         "worker_hijack_root_logger": False,
         "worker_send_task_events": settings.monitor,
         # A second message for each wake-up, of which a monitor shows nothing that it does not have from the worker.

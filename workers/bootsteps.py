@@ -20,6 +20,7 @@ from workers import allocator, alone, standby
 from workers.consumer import Ears
 from workers.runtime import Runtime, runtime, serve
 from workers.sandbox.process import find_sandbox
+from workers.threads import Threads
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class Clockwork(bootsteps.StartStopStep):
         serve(self._queues)  # before the pool forks
 
     def start(self, parent: Any) -> None:
-        threads = "thread" in type(parent.pool).__module__
+        threads = isinstance(parent.pool, Threads)
         allocator.share_arenas()
         # With processes the children carry the runs; this process only ticks.
         mine = runtime(parent.concurrency if threads else 0, shared=threads)
