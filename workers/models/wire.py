@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -18,11 +18,14 @@ from urllib.request import getproxies, proxy_bypass
 import httpcore2
 import httpx2
 
+from workers.models.transports import Transports
+
 #: Seconds between looks whether a waiting call should stop, and the longest connect.
-LOOK_S, CONNECT_S = 0.25, 10.0
+LOOK_S, CONNECT_S = 0.5, 10.0
 #: Bytes an answer may have on the wire, and those one read asks for: whoever waits holds a buffer of that size.
 MAX_BYTES, READ_BYTES = 16 * 1024 * 1024, 16 * 1024
-LIMITS = httpx2.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=30)
+#: Seconds a connection is kept for the next call.
+IDLE_S = 30.0
 
 
 class HungUp(Exception):
@@ -61,12 +64,12 @@ def watched(watch: Watch) -> Iterator[None]:
 
 
 def transport(base_url: str) -> httpx2.BaseTransport:
-    """A pool for one model server. Proxies of the environment are honoured."""
-    return _Transport(_proxy(base_url))
+    """Connections to one model server, as many as there are calls at once. Proxies of the environment are honoured."""
+    return Transports(partial(_Transport, _proxy(base_url)), IDLE_S)
 
 
 def http_client(transport: httpx2.BaseTransport) -> httpx2.Client:
-    """A client of a pool, as the SDK wants it; redirects are not followed."""
+    """A client of these connections, as the SDK wants it; redirects are not followed."""
     return httpx2.Client(transport=transport, trust_env=False, follow_redirects=False)
 
 
@@ -94,8 +97,11 @@ def _proxy(base_url: str) -> str | None:
 
 
 class _Transport(httpx2.HTTPTransport):
+    """One connection."""
+
     def __init__(self, proxy: str | None) -> None:
-        super().__init__(proxy=proxy, limits=LIMITS, verify=trusted())
+        one = httpx2.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=IDLE_S)
+        super().__init__(proxy=proxy, limits=one, verify=trusted())
         # httpx2 hands no backend through; its pools take one, with a proxy or without.
         self._pool._network_backend = _Backend()
 
