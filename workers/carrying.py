@@ -67,13 +67,13 @@ class Carrier:
         worker_id: str,
         hold: Hold,
         alone: Alone | None = None,
-        refill: Callable[[str], None] = lambda _project_id: None,
+        refill: Callable[[Sequence[str]], None] = lambda _project_ids: None,
         queues: frozenset[str] | None = None,
     ) -> None:
         """
         Args:
             alone: what is done with suspects; none: a run has this process to itself anyway.
-            refill: told of a project whose claims made room in the queue for its next wake-ups.
+            refill: told of projects whose claims made room in the queue for their next wake-ups.
             queues: only runs of these are claimed; none: of whichever.
         """
         self._database = database
@@ -150,8 +150,8 @@ class Carrier:
         claims = self._database.write(move)
         for _ in claims:
             crashpoints.reached("claimed")
-        for project_id in sorted({claim.refills for claim in claims.values() if claim.refills}):
-            self._refill(project_id)
+        if room := sorted({claim.refills for claim in claims.values() if claim.refills}):
+            self._refill(room)
         # What took a worker down may have done so by being read: a suspect is read by itself.
         sound = {claim.run_id: claim.fence for claim in claims.values() if not claim.suspect}
         records: dict[str, RunRecord] = {}

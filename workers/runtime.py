@@ -25,7 +25,6 @@ from orchestrator.ports.signals import DeskSignals
 from orchestrator.records import RunRecord
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import actions, agents, repairs, requests, runs, tasks, wakes, workers
-from orchestrator.store.committer import Group
 from orchestrator.store.database import Database, get_database
 from orchestrator.store_journal import StoreJournal
 from orchestrator.workspaces.jail import JailedWorkspace
@@ -48,6 +47,7 @@ from workers.models.embedding import embeddings_for
 from workers.models.painting import PlainPainter
 from workers.net.wiring import guard_for
 from workers.plugins.tools import PluginTools
+from workers.refilling import Refiller
 from workers.sandbox.jobs import Allowed, JobKeeper
 from workers.sandbox.limits import MIB
 from workers.sandbox.process import find_sandbox
@@ -100,7 +100,7 @@ class Runtime:
             self.worker_id,
             lambda session: self._holding(session.record.id, session),
             cells.carry if cells else None,
-            Group(self._refill_together).hand_in,
+            Refiller(self._refill).ask,
             queues,
         )
         # Where processes carry runs, each carries one: nothing follows it without a message.
@@ -161,17 +161,9 @@ class Runtime:
         """Whether it takes nothing new."""
         return self._stop.is_set()
 
-    def _refill_together(self, project_ids: Sequence[str]) -> list[None]:
-        """Sends what may follow wake-ups that were just claimed; what is not sent here, the clock finds. Claims that
-        came while this was under way are followed together: once for each project."""
-        for project_id in sorted(set(project_ids)):
-            try:
-                ready = self.database.write(partial(wakes.refill, project_id=project_id))
-            except Exception as error:  # the claims stand, and their runs wait for nobody
-                log.warning("what follows in project %s is left to the clock: %s", project_id, error)
-            else:
-                queue.send(self.settings, ready)
-        return [None] * len(project_ids)
+    def _refill(self, project_ids: Sequence[str]) -> None:
+        """Sends what may follow wake-ups that were just claimed."""
+        queue.send(self.settings, self.database.write(lambda c: wakes.refill(c, project_ids)))
 
     def _room(self) -> int:
         """Runs it could take beside those it carries; none while it stops."""

@@ -1,10 +1,14 @@
-"""The few places where SQLite and Postgres need different words for the same statement."""
+"""The few places where SQLite and Postgres need different words for the same statement.
+
+What runs execute all day is a constant of its module, with parameters in the place of values: to build such a statement
+anew and look it up among the compiled ones costs several times what it takes to execute it.
+"""
 
 import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Connection, Dialect, Table, bindparam, text
+from sqlalchemy import BindParameter, Boolean, ColumnElement, Connection, Dialect, Table, bindparam, text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import UserDefinedType
@@ -39,10 +43,17 @@ def _among_sqlite(element: Any, compiler: Any, **more: Any) -> str:
     return f"({left} IN (SELECT value FROM json_each({right})))"
 
 
-def among(column: ColumnElement[Any], values: Collection[str]) -> ColumnElement[bool]:
+def among(column: ColumnElement[Any], values: Collection[str] | BindParameter[Any]) -> ColumnElement[bool]:
     """Whether a text column is one of these. Unlike with `in_` the statement is the same however many they are: it is
     written once, and known to the driver and the server."""
-    return _Among(column, bindparam(None, list(values), type_=_Names(), unique=True))
+    if not isinstance(values, BindParameter):
+        values = bindparam(None, list(values), type_=_Names(), unique=True)
+    return _Among(column, values)
+
+
+def several(name: str) -> BindParameter[Any]:
+    """Texts that an execution gives under this name, for `among`."""
+    return bindparam(name, type_=_Names())
 
 
 def insert_or_ignore(connection: Connection, table: Table, rows: Sequence[dict[str, Any]], **extra: Any) -> None:

@@ -13,15 +13,16 @@ The rows are marked in the transaction that made them ready and the messages go 
 dies in between costs time only, since the clock sends again when a row's `due_at` has passed.
 """
 
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, case, exists, func, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, exists, func, select, text, update
 
 from orchestrator.records import Wake
 from orchestrator.states import PROJECT_ENDED
 from orchestrator.store import routing
 from orchestrator.store.database import now_ms
-from orchestrator.store.sql import among
+from orchestrator.store.sql import among, several
 from orchestrator.store.tables import projects, runs, tasks
 
 #: Milliseconds until the clock sends the first wake-up again; doubles with each, up to the second number.
@@ -42,8 +43,8 @@ _FRESH = runs.c.kind.not_in(CHILDREN) & runs.c.started_at.is_(None)
 SHARE = 3
 #: The same for all projects of an owner.
 OWNER_SHARE = 32
-#: Other projects of an owner that one claim may help to their wake-ups.
-NEIGHBOURS = 4
+#: Other projects of its owner that the claims of one may help to their wake-ups, and those of several together.
+NEIGHBOURS, MOST_NEIGHBOURS = 4, 16
 #: Waiting runs that a claim looks at to find one of its owner.
 LOOKED_AT = 200
 _own, _other = projects.alias("own"), projects.alias("other")
@@ -52,6 +53,9 @@ _OF_PROJECT = (
     *(projects.c.max_parallel, projects.c.owner_parallel, projects.c.priority),
 )
 _unsent, _UNSENT = runs.alias("unsent"), text("unsent.status = 'queued' AND unsent.wakes = 0")
+#: A run that has a place.
+_PLACED = (runs.c.status == "running") | ((runs.c.status == "queued") & (runs.c.wakes > 0))
+_OPEN = projects.c.status.not_in(sorted(PROJECT_ENDED))
 
 
 def queued(by: str | None) -> dict[str, Any]:
@@ -73,8 +77,7 @@ def queued_soon(by: str | None) -> dict[str, Any]:
 
 def lock_places(connection: Connection, project_id: str) -> Row[Any]:
     """Locks the project's row; first in a transaction that will mark for certain, or claims what has no mark."""
-    query = select(*_OF_PROJECT).where(projects.c.id == project_id)
-    found: Row[Any] = connection.execute(query.with_for_update(key_share=True)).one()  # type: ignore[assignment]
+    found: Row[Any] = connection.execute(_LOCK, {"project": project_id}).one()
     return found
 
 
@@ -93,9 +96,7 @@ def owner_waits(project_id: Any) -> ColumnElement[bool]:
 
 def free_places(connection: Connection, project_id: str, max_parallel: int) -> int:
     """Places that neither a running nor a marked run has; counted under the project's lock."""
-    taken = (runs.c.status == "running") | ((runs.c.status == "queued") & (runs.c.wakes > 0))
-    count = connection.execute(select(func.count()).where(runs.c.project_id == project_id, taken)).scalar_one()
-    return max_parallel - int(count)
+    return max_parallel - int(connection.execute(_AT_WORK, {"project": project_id}).scalar_one())
 
 
 def room(connection: Connection, project: Row[Any]) -> int:
@@ -104,10 +105,7 @@ def room(connection: Connection, project: Row[Any]) -> int:
     free = free_places(connection, project.id, project.max_parallel)
     if project.owner_parallel is None or free <= 0:
         return free
-    taken = (runs.c.status == "running") | ((runs.c.status == "queued") & (runs.c.wakes > 0))
-    theirs = (projects.c.owner_id == project.owner_id, projects.c.status.not_in(sorted(PROJECT_ENDED)))
-    count = select(func.count()).select_from(runs).join(projects, projects.c.id == runs.c.project_id)
-    at_work = int(connection.execute(count.where(*theirs, taken)).scalar_one())
+    at_work = int(connection.execute(_AT_WORK_FOR_OWNER, {"owner": project.owner_id}).scalar_one())
     return min(free, int(project.owner_parallel) - at_work)
 
 
@@ -119,21 +117,18 @@ def take(connection: Connection, project_id: str) -> list[Wake]:
     did not lock the project first holds what comes after it in the lock order: if somebody else has the project just
     now, it is their transaction, the next one or the clock that marks.
     """
-    if not connection.execute(select(any_unsent(project_id))).scalar():
+    whose = {"project": project_id}
+    if not connection.execute(_WAITS, whose).scalar():
         return []
-    mine = select(*_OF_PROJECT).where(projects.c.id == project_id)
-    locked = mine.with_for_update(key_share=True, skip_locked=True)
-    project: Row[Any] | None = connection.execute(locked).one_or_none()  # type: ignore[assignment]
+    project: Row[Any] | None = connection.execute(_LOCK_FREE, whose).one_or_none()
     places = 0 if project is None else room(connection, project)
     if project is None or places <= 0:
         return []
     share = min(places, _share(connection, project))
-    # All runs of a project have its priority.
-    waiting = select(runs.c.id).where(runs.c.project_id == project_id, UNSENT)
-    found = connection.execute(_oldest(waiting.where(~_FRESH), places)).scalars().all()
+    found = connection.execute(_OLDEST_BEGUN, whose | {"most": places}).scalars().all()
     left = min(share, places - len(found))
     if left > 0:
-        found = [*found, *connection.execute(_oldest(waiting.where(_FRESH), left)).scalars()]
+        found = [*found, *connection.execute(_OLDEST_FRESH, whose | {"most": left}).scalars()]
     return mark(connection, list(found))
 
 
@@ -144,43 +139,25 @@ def first(connection: Connection, project: Row[Any]) -> list[Wake]:
     share = min(free, _share(connection, project))
     if share <= 0:
         return []
-    mine = select(runs.c.id).where(runs.c.project_id == project.id, UNSENT)
-    return mark(connection, list(connection.execute(_oldest(mine, share)).scalars()))
+    return mark(connection, list(connection.execute(_OLDEST, {"project": project.id, "most": share}).scalars()))
 
 
-def refill(connection: Connection, project_id: str) -> list[Wake]:
-    """Marks what may follow wake-ups of a project that were claimed: its own runs, and those of its owner's other
-    projects that waited because the owner's share of the queue was used up, by priority and age."""
-    ready = advance(connection, project_id)
-    owner = select(projects.c.owner_id).where(projects.c.id == project_id).scalar_subquery()
-    waiting = (
-        select(projects.c.id)
-        .where(projects.c.owner_id == owner, projects.c.id != project_id, any_unsent(projects.c.id))
-        .where(projects.c.status.not_in(sorted(PROJECT_ENDED)))
-        .order_by(projects.c.priority.desc(), projects.c.created_at, projects.c.id)
-        .limit(NEIGHBOURS)
-    )
-    # Locked without waiting: another transaction may hold one of them and want this one.
-    for other in connection.execute(waiting).scalars().all():
+def refill(connection: Connection, project_ids: Collection[str]) -> list[Wake]:
+    """Marks what may follow wake-ups of these projects that were claimed: their own runs, and those of their owners'
+    other projects that waited because the owner's share of the queue was used up, by priority and age."""
+    ready: list[Wake] = []
+    for project_id in sorted(project_ids):
+        ready += advance(connection, project_id)
+    others = {"ids": list(project_ids), "most": min(NEIGHBOURS * len(project_ids), MOST_NEIGHBOURS)}
+    # Locked without waiting: another transaction may hold one of them and want one of these.
+    for other in connection.execute(_NEIGHBOURS, others).scalars().all():
         ready += take(connection, other)
     return ready
 
 
-def _oldest(query: Select[Any], most: int) -> Select[Any]:
-    oldest = query.order_by(runs.c.created_at, runs.c.id).limit(most)
-    return oldest.with_for_update(key_share=True, skip_locked=True)
-
-
 def _share(connection: Connection, project: Row[Any]) -> int:
     """Wake-ups of its own runs that the project may add to the queue."""
-    theirs = func.count(case((runs.c.project_id == project.id, 1)))
-    sent = (
-        select(theirs, func.count())
-        .select_from(runs)
-        .join(projects, projects.c.id == runs.c.project_id)
-        .where(SENT, _FRESH, projects.c.owner_id == project.owner_id)
-    )
-    mine, all_of_owner = connection.execute(sent).one()
+    mine, all_of_owner = connection.execute(_SENT_COUNTS, {"project": project.id, "owner": project.owner_id}).one()
     return max(0, min(SHARE + int(project.priority) - int(mine), OWNER_SHARE - int(all_of_owner)))
 
 
@@ -194,26 +171,8 @@ def mark(connection: Connection, run_ids: list[str]) -> list[Wake]:
     """Counts one more wake-up for each of these queued runs and names them for the messages."""
     if not run_ids:
         return []
-    # 2, 4, 8 ... seconds, as far as the last interval: shifting is the one power both dialects share.
-    wait = case((runs.c.wakes >= 5, LAST_RESEND_MS), else_=FIRST_RESEND_MS * _power_of_two(runs.c.wakes))
-    moved = (
-        update(runs)
-        .where(among(runs.c.id, run_ids), runs.c.status == "queued")
-        .values(wakes=runs.c.wakes + 1, due_at=now_ms() + wait)
-        .returning(runs.c.id)
-    )
-    ids = set(connection.execute(moved).scalars())
-    named = (
-        select(
-            *(runs.c.id, runs.c.kind, runs.c.agent_name, runs.c.priority, runs.c.definition_digest, runs.c.queue),
-            *(projects.c.title, tasks.c.key, tasks.c.title.label("task")),
-        )
-        .join(projects, projects.c.id == runs.c.project_id)
-        .join(tasks, tasks.c.id == runs.c.task_id, isouter=True)
-        .where(among(runs.c.id, ids))
-        .order_by(runs.c.priority.desc(), runs.c.created_at, runs.c.id)
-    )
-    found = connection.execute(named).all()
+    ids = connection.execute(_MARK, {"ids": run_ids}).scalars().all()
+    found = connection.execute(_NAMED, {"ids": ids}).all()
     queues = routing.assign(connection, found)
     return [Wake(r.id, r.title, _about(r), r.agent_name, r.priority, queues[r.id]) for r in found]
 
@@ -227,3 +186,51 @@ def _about(row: Any) -> str | None:
 
 def _power_of_two(column: Any) -> Any:
     return case(*((column == n, 2**n) for n in range(5)), else_=32)
+
+
+def _oldest(*more: Any) -> Select[Any]:
+    """Runs of a project that wait for a place; all of them have its priority."""
+    waiting = select(runs.c.id).where(runs.c.project_id == bindparam("project"), UNSENT, *more)
+    oldest = waiting.order_by(runs.c.created_at, runs.c.id).limit(bindparam("most"))
+    return oldest.with_for_update(key_share=True, skip_locked=True)
+
+
+_PROJECT: Select[Any] = select(*_OF_PROJECT).where(projects.c.id == bindparam("project"))
+_LOCK = _PROJECT.with_for_update(key_share=True)
+_LOCK_FREE = _PROJECT.with_for_update(key_share=True, skip_locked=True)
+_WAITS = select(any_unsent(bindparam("project")))
+_AT_WORK = select(func.count()).where(runs.c.project_id == bindparam("project"), _PLACED)
+_OF_ALL = select(func.count()).select_from(runs).join(projects, projects.c.id == runs.c.project_id)
+_AT_WORK_FOR_OWNER = _OF_ALL.where(projects.c.owner_id == bindparam("owner"), _OPEN, _PLACED)
+_OLDEST, _OLDEST_BEGUN, _OLDEST_FRESH = _oldest(), _oldest(~_FRESH), _oldest(_FRESH)
+_SENT_COUNTS = (
+    select(func.count(case((runs.c.project_id == bindparam("project"), 1))), func.count())
+    .select_from(runs)
+    .join(projects, projects.c.id == runs.c.project_id)
+    .where(SENT, _FRESH, projects.c.owner_id == bindparam("owner"))
+)
+_OWNERS = select(_own.c.owner_id).where(among(_own.c.id, several("ids")))
+_NEIGHBOURS = (
+    select(projects.c.id)
+    .where(projects.c.owner_id.in_(_OWNERS), ~among(projects.c.id, several("ids")), any_unsent(projects.c.id), _OPEN)
+    .order_by(projects.c.priority.desc(), projects.c.created_at, projects.c.id)
+    .limit(bindparam("most"))
+)
+#: 2, 4, 8 ... seconds, as far as the last interval: shifting is the one power both dialects share.
+_WAIT = case((runs.c.wakes >= 5, LAST_RESEND_MS), else_=FIRST_RESEND_MS * _power_of_two(runs.c.wakes))
+_MARK = (
+    update(runs)
+    .where(among(runs.c.id, several("ids")), runs.c.status == "queued")
+    .values(wakes=runs.c.wakes + 1, due_at=now_ms() + _WAIT)
+    .returning(runs.c.id)
+)
+_NAMED = (
+    select(
+        *(runs.c.id, runs.c.kind, runs.c.agent_name, runs.c.priority, runs.c.definition_digest, runs.c.queue),
+        *(projects.c.title, tasks.c.key, tasks.c.title.label("task")),
+    )
+    .join(projects, projects.c.id == runs.c.project_id)
+    .join(tasks, tasks.c.id == runs.c.task_id, isouter=True)
+    .where(among(runs.c.id, several("ids")))
+    .order_by(runs.c.priority.desc(), runs.c.created_at, runs.c.id)
+)

@@ -30,7 +30,7 @@ class Queue:
 
     def _refill(self, project_id: str | None) -> None:
         if project_id is not None:
-            self.put(self.world.database.write(lambda c: wakes.refill(c, project_id)))
+            self.put(self.world.database.write(lambda c: wakes.refill(c, [project_id])))
 
     def work(self) -> str | None:
         """Claims the first that can be claimed and carries it to its end; gives its project."""
@@ -123,7 +123,7 @@ def test_what_is_under_way_goes_on_before_what_has_not_begun(world: World) -> No
     plan = many(world, 40)
     first, *_ = world.database.write(lambda c: wakes.advance(c, plan.id))
     claim = world.claimed(first.run_id)
-    world.database.write(lambda c: wakes.refill(c, plan.id))
+    world.database.write(lambda c: wakes.refill(c, [plan.id]))
     world.park(at(claim, park=Park("waiting", "timer", due_in_ms=600_000)))
 
     woken = world.database.write(lambda c: runs.wake(c, claim.run_id))
@@ -150,7 +150,7 @@ def test_the_statements_of_a_claim_do_not_grow_with_what_waits(world: World) -> 
         def claim_and_refill(run_id: str = first.run_id, project_id: str = plan.id) -> None:
             found = world.database.write(lambda c: runs.claim_all(c, [run_id], world.worker, LEASE_MS))
             assert found[run_id].refills == project_id
-            world.database.write(lambda c: wakes.refill(c, project_id))
+            world.database.write(lambda c: wakes.refill(c, [project_id]))
 
         counts.append(len(world.counted(claim_and_refill)))
     assert counts[0] == counts[1] <= 20
