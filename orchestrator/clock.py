@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, exists, or_, select
 
 from orchestrator import crashpoints, desk, pruning, queue
 from orchestrator.records import Wake
@@ -34,6 +34,19 @@ FORGET_S = 600
 PIECES = 5
 #: Seconds between looks for waits that are over though no move said so.
 STUCK_S = 30
+
+#: Whether a run's time has come, a question's is over, or an answered action or a call asked for over HTTP waits.
+_DUE = select(
+    or_(
+        exists().where(runs_table.c.due_at <= now_ms()),
+        exists().where(signals_table.c.status == "open", signals_table.c.expires_at <= now_ms()),
+        exists().where(
+            *(signals_table.c.carry_on, signals_table.c.status == "answered", ~signals_table.c.rejected),
+            signals_table.c.execution.in_(("none", "started")),
+        ),
+        requests.any_due().exists(),
+    )
+)
 
 
 @dataclass
@@ -112,19 +125,8 @@ class Clock:
 
     def _anything_due(self) -> bool:
         """One look at rest, and one at the schedules."""
-        run = select(runs_table.c.id).where(runs_table.c.due_at <= now_ms())
-        signal = select(signals_table.c.id).where(
-            signals_table.c.status == "open", signals_table.c.expires_at <= now_ms()
-        )
-        acting = select(signals_table.c.id).where(
-            signals_table.c.carry_on,
-            signals_table.c.status == "answered",
-            signals_table.c.execution.in_(("none", "started")),
-            ~signals_table.c.rejected,
-        )
         with self._database.read() as connection:
-            due = select(or_(run.exists(), signal.exists(), acting.exists(), requests.any_due().exists()))
-            return bool(connection.execute(due).scalar()) or schedules.any_due(connection)
+            return bool(connection.execute(_DUE).scalar()) or schedules.any_due(connection)
 
     def _leases(self, done: Repairs) -> None:
         done.leases = len(self._database.write(lambda c: runs.expire_leases(c, BATCH)))

@@ -7,9 +7,9 @@ dependency has ended by then, so a second worker that takes over builds the same
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, Select, bindparam, select
 
-from orchestrator.store.sql import among
+from orchestrator.store.sql import among, several
 from orchestrator.store.tables import dependencies, files, tasks
 from registry.base import Json
 from registry.fencing import tagged
@@ -26,6 +26,26 @@ OTHERS = 40
 #: Characters of a plan that a person wants another for.
 PLAN_CHARS = 12_000
 
+_LINKS: Select[Any] = (
+    select(
+        *(dependencies.c.task_id.label("of"), tasks.c.id, tasks.c.key, tasks.c.title, tasks.c.role),
+        *(tasks.c.agent_name, tasks.c.status, tasks.c.output),
+    )
+    .join(dependencies, dependencies.c.depends_on_id == tasks.c.id)
+    .where(among(dependencies.c.task_id, several("ids")))
+    .order_by(dependencies.c.task_id, dependencies.c.position)
+)
+_FILES = (
+    select(files.c.task_id, files.c.path, files.c.bytes, files.c.sha256)
+    .where(among(files.c.task_id, several("ids")))
+    .order_by(files.c.path)
+)
+_SOME_OF_PLAN = (
+    select(tasks.c.id, tasks.c.key, tasks.c.title, tasks.c.position)
+    .where(tasks.c.project_id == bindparam("project"))
+    .limit(OTHERS + 1)
+)
+
 
 def brief(connection: Connection, project: Row[Any], task: Row[Any]) -> dict[str, Json]:
     """`$input` of a task's root run: {text, data, dependencies}."""
@@ -34,14 +54,8 @@ def brief(connection: Connection, project: Row[Any], task: Row[Any]) -> dict[str
 
 def briefs(connection: Connection, project: Row[Any], briefed: Sequence[Row[Any]]) -> dict[str, dict[str, Json]]:
     """The same of several tasks of one project, by task id, with as many statements as for one."""
-    links = (
-        select(dependencies.c.task_id.label("of"), tasks)
-        .join(dependencies, dependencies.c.depends_on_id == tasks.c.id)
-        .where(among(dependencies.c.task_id, [task.id for task in briefed]))
-        .order_by(dependencies.c.task_id, dependencies.c.position)
-    )
     direct: dict[str, list[Row[Any]]] = {task.id: [] for task in briefed}
-    for row in connection.execute(links):
+    for row in connection.execute(_LINKS, {"ids": list(direct)}):
         direct[row.of].append(row)
     wrote = _files(connection, sorted({*direct, *(one.id for some in direct.values() for one in some)}))
     rest = _small_plan(connection, project.id)
@@ -87,16 +101,16 @@ def _before(project: Row[Any]) -> str:
 
 def _files(connection: Connection, task_ids: list[str]) -> dict[str, list[dict[str, Json]]]:
     found: dict[str, list[dict[str, Json]]] = {}
-    query = select(files).where(among(files.c.task_id, task_ids)).order_by(files.c.path)
-    for row in connection.execute(query):
+    for row in connection.execute(_FILES, {"ids": task_ids}):
         found.setdefault(row.task_id, []).append({"path": row.path, "bytes": row.bytes, "sha256": row.sha256[:12]})
     return found
 
 
 def _small_plan(connection: Connection, project_id: str) -> list[Any]:
     """The tasks of a small plan, each of which is told of the others; a large one would drown the instruction."""
-    query = select(tasks.c.id, tasks.c.key, tasks.c.title, tasks.c.position).where(tasks.c.project_id == project_id)
-    rows = connection.execute(query.limit(OTHERS + 1)).all()  # sorted here: a large plan is not even read
+    rows = connection.execute(
+        _SOME_OF_PLAN, {"project": project_id}
+    ).all()  # sorted here: a large plan is not even read
     return [] if len(rows) > OTHERS else sorted(rows, key=lambda row: row.position)
 
 

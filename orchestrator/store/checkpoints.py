@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import BigInteger, Connection, Row, Select, bindparam, select, update
 
 from orchestrator.records import UNSET, CallRecord, Checkpoint, Event, Wake
 from orchestrator.store import children, definitions, events, money, repairs, signals, wakes
 from orchestrator.store.database import now_ms, together
 from orchestrator.store.rows import Shared, insert_all, update_all, upsert_all
-from orchestrator.store.sql import among, upsert
+from orchestrator.store.sql import among, several, upsert
 from orchestrator.store.tables import calls, checkpoints, files, messages, runs, tasks
 from orchestrator.store.wakes import queued, take
 from registry.errors import LeaseStale
@@ -26,8 +26,22 @@ CLEARED = {"claims": 0, "crashes": 0}
 #: The time of a run's end, and of a checkpoint, as columns that many rows share.
 ENDED_NOW: Shared = (("ended_at", now_ms()),)
 AT: Shared = (("at", now_ms()),)
+#: When a parked run goes on by itself, in `due_in_ms` from now.
+DUE_LATER: Shared = (("due_at", now_ms() + bindparam("due_in_ms", type_=BigInteger)),)
+NOTHING_SHARED: Shared = ()
 #: Columns of a run that only grow.
 _SUMS = frozenset({"cost_micro"})
+_LOCK_HELD = (
+    select(runs.c.id, runs.c.fence, runs.c.project_id)
+    .where(among(runs.c.id, several("ids")), runs.c.status == "running")
+    .order_by(runs.c.id)
+    .with_for_update(key_share=True)
+)
+_WHOSE: Select[Any] = select(runs.c.project_id, runs.c.task_id, runs.c.kind).where(runs.c.id == bindparam("run"))
+_TASK = tasks.c.id == bindparam("task")
+_LOCK_TASK = select(tasks.c.id).where(_TASK).with_for_update(key_share=True)
+_STATUS = select(tasks.c.status).where(_TASK)
+_SET_STATUS = update(tasks).where(_TASK).values(status=bindparam("now"))
 
 
 @lru_cache(8)
@@ -67,12 +81,12 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     wakes.lock_places(connection, run.project_id)  # lock order: project, task, run; the run's place becomes free
     task = run.task_id if run.kind == "root" else None  # a child's moves do not move its task
     if task is not None:
-        connection.execute(select(tasks.c.id).where(tasks.c.id == task).with_for_update(key_share=True))
-    until = None if waits.due_in_ms is None else now_ms() + waits.due_in_ms
-    rest = {"status": waits.status, "waiting_on": waits.waiting_on, "due_at": until, "worker_id": None} | CLEARED
+        connection.execute(_LOCK_TASK, {"task": task})
+    rest: dict[str, Any] = {"status": waits.status, "waiting_on": waits.waiting_on, "worker_id": None} | CLEARED
+    rest |= {"due_at": None} if waits.due_in_ms is None else {"due_in_ms": waits.due_in_ms}
     if checkpoint.fanout is not None:
         rest |= children.counted(checkpoint.fanout)
-    project_id = move(connection, checkpoint, rest)
+    project_id = move(connection, checkpoint, rest, NOTHING_SHARED if waits.due_in_ms is None else DUE_LATER)
     if project_id is None:
         raise LeaseStale("the run was taken over before it could park")
     append(connection, [checkpoint])
@@ -92,15 +106,28 @@ def park(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
     return ready
 
 
-def move(connection: Connection, checkpoint: Checkpoint, values: dict[str, Any]) -> str | None:
-    """Updates the run row under its fence; gives its project, or None when it is not this worker's any more."""
-    statement = (
+def move(
+    connection: Connection, checkpoint: Checkpoint, values: dict[str, Any], shared: Shared = NOTHING_SHARED
+) -> str | None:
+    """Updates the run row under its fence; gives its project, or None when it is not this worker's any more.
+
+    Args:
+        values: columns beside those every checkpoint writes, and parameters of the shared ones.
+        shared: columns that are SQL expressions, constants of a module.
+    """
+    mine = {"run": checkpoint.run_id, "held": checkpoint.fence, "cost": checkpoint.cost_micro}
+    return connection.execute(_move(shared), mine | _moved(checkpoint) | values).scalar_one_or_none()
+
+
+@lru_cache(16)
+def _move(shared: Shared) -> Any:
+    """Columns that are given as values come from the names of the parameters."""
+    return (
         update(runs)
-        .where(runs.c.id == checkpoint.run_id, runs.c.fence == checkpoint.fence, runs.c.status == "running")
-        .values(_moved(checkpoint) | {"cost_micro": runs.c.cost_micro + checkpoint.cost_micro} | values)
+        .where(runs.c.id == bindparam("run"), runs.c.fence == bindparam("held"), runs.c.status == "running")
+        .values(dict(shared) | {"cost_micro": runs.c.cost_micro + bindparam("cost")})
         .returning(runs.c.project_id)
     )
-    return connection.execute(statement).scalar_one_or_none()
 
 
 def move_all(
@@ -115,12 +142,9 @@ def move_all(
         shared: columns that are SQL expressions, the same for every run.
     """
     if len(batch) == 1:
-        project_id = move(connection, batch[0], values(batch[0]) | dict(shared))
+        project_id = move(connection, batch[0], values(batch[0]), shared)
         return ([], {}) if project_id is None else (list(batch), {batch[0].run_id: project_id})
-    query = select(runs.c.id, runs.c.fence, runs.c.project_id).where(
-        among(runs.c.id, [c.run_id for c in batch]), runs.c.status == "running"
-    )
-    held = connection.execute(query.order_by(runs.c.id).with_for_update(key_share=True)).all()
+    held = connection.execute(_LOCK_HELD, {"ids": [c.run_id for c in batch]}).all()
     projects = {row.id: row.project_id for row in held}
     fences = {row.id: row.fence for row in held}
     good = sorted((c for c in batch if fences.get(c.run_id) == c.fence), key=lambda c: c.run_id)
@@ -285,14 +309,13 @@ def _checkpoint_row(c: Checkpoint) -> dict[str, Any]:
 
 
 def _whose(connection: Connection, run_id: str) -> Row[Any]:
-    query = select(runs.c.project_id, runs.c.task_id, runs.c.kind).where(runs.c.id == run_id)
-    found: Row[Any] = connection.execute(query).one()  # type: ignore[assignment]
+    found: Row[Any] = connection.execute(_WHOSE, {"run": run_id}).one()
     return found
 
 
 def _task_moved(connection: Connection, task_id: str, status: str) -> list[Event]:
-    before = connection.execute(select(tasks.c.status).where(tasks.c.id == task_id)).scalar_one()
-    connection.execute(update(tasks).where(tasks.c.id == task_id).values(status=status))
+    before = connection.execute(_STATUS, {"task": task_id}).scalar_one()
+    connection.execute(_SET_STATUS, {"task": task_id, "now": status})
     if before == status:
         return []
     return [Event("task.status", {"status": status, "from": before}, task_id=task_id)]

@@ -7,14 +7,37 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from orchestrator.records import UNSET, ChildRecord, Event, Fanout
 from orchestrator.states import RUN_ENDED
 from orchestrator.store import beginnings, definitions, effects, money, signals, wakes
 from orchestrator.store.database import now_ms
-from orchestrator.store.sql import among
+from orchestrator.store.sql import among, several
 from orchestrator.store.tables import runs
+
+_PARENT = runs.c.id == bindparam("parent")
+_OPEN = select(runs.c.open_children).where(_PARENT)
+_LOCK = select(runs.c.id).where(among(runs.c.id, several("ids"))).order_by(runs.c.id).with_for_update(key_share=True)
+_COUNT_DOWN = (
+    update(runs)
+    .where(_PARENT)
+    .values(open_children=runs.c.open_children - bindparam("gone"), cost_micro=runs.c.cost_micro + bindparam("cost"))
+    .returning(runs.c.open_children, runs.c.sequential)
+)
+_QUEUE_PARENT = (
+    update(runs)
+    .where(_PARENT, runs.c.status == "waiting", runs.c.waiting_on == "children")
+    .values(wakes.queued_soon("children"))
+)
+_OF_STEP = (
+    select(
+        *(runs.c.id, runs.c.kind, runs.c.position, runs.c.agent_id, runs.c.agent_name, runs.c.definition_digest),
+        *(runs.c.item, runs.c.status, runs.c.result),
+    )
+    .where(runs.c.parent_id == bindparam("parent"), runs.c.parent_step == bindparam("step"))
+    .order_by(runs.c.position)
+)
 
 
 def counted(fanout: Fanout) -> dict[str, Any]:
@@ -59,7 +82,7 @@ def write(connection: Connection, parent_id: str, fanout: Fanout) -> None:
 
 def of_step(connection: Connection, parent_id: str, step: int) -> list[ChildRecord]:
     """The children of one fan-out, in order."""
-    query = select(runs).where(runs.c.parent_id == parent_id, runs.c.parent_step == step).order_by(runs.c.position)
+    rows = connection.execute(_OF_STEP, {"parent": parent_id, "step": step})
     return [
         ChildRecord(
             id=row.id,
@@ -72,18 +95,17 @@ def of_step(connection: Connection, parent_id: str, step: int) -> list[ChildReco
             status=row.status,
             result=row.result,
         )
-        for row in connection.execute(query)
+        for row in rows
     ]
 
 
 def none_open(connection: Connection, parent_id: str) -> bool:
     """Whether every child has ended; for a parent that has just parked on them again."""
-    return bool(connection.execute(select(runs.c.open_children).where(runs.c.id == parent_id)).scalar_one() <= 0)
+    return bool(connection.execute(_OPEN, {"parent": parent_id}).scalar_one() <= 0)
 
 
 def lock_parents(connection: Connection, parent_ids: Iterable[str]) -> None:
-    query = select(runs.c.id).where(among(runs.c.id, sorted(parent_ids))).order_by(runs.c.id)
-    connection.execute(query.with_for_update(key_share=True))
+    connection.execute(_LOCK, {"ids": sorted(parent_ids)})
 
 
 @dataclass(frozen=True)
@@ -100,19 +122,12 @@ def counted_down(connection: Connection, parent_id: str, gone: Sequence[Brought]
     """So many children less: adds their cost to the parent, lets the next of a sequence begin, queues the parent after
     the last; whether one of these became `queued`. The parent row is locked already.
     """
-    values: dict[str, Any] = {
-        "open_children": runs.c.open_children - len(gone),
-        "cost_micro": runs.c.cost_micro + sum(child.cost_micro for child in gone),
-    }
+    values: dict[str, Any] = {"parent": parent_id, "gone": len(gone), "cost": sum(child.cost_micro for child in gone)}
     if any(child.cost_incomplete for child in gone):
         values["cost_incomplete"] = True
-    counts = connection.execute(
-        update(runs).where(runs.c.id == parent_id).values(values).returning(runs.c.open_children, runs.c.sequential)
-    ).one()
+    counts = connection.execute(_COUNT_DOWN, values).one()
     if counts.open_children <= 0:
-        waiting = (runs.c.status == "waiting") & (runs.c.waiting_on == "children")
-        queued = update(runs).where(runs.c.id == parent_id, waiting).values(wakes.queued_soon("children"))
-        return connection.execute(queued).rowcount > 0
+        return connection.execute(_QUEUE_PARENT, {"parent": parent_id}).rowcount > 0
     return bool(counts.sequential) and _next(connection, parent_id, gone[0].step)
 
 

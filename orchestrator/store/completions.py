@@ -7,19 +7,72 @@ projects, the tasks, the runs, the dependents, the event counters.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, func, select, update
 
 from orchestrator.records import Checkpoint, Event, Wake
 from orchestrator.states import PROJECT_ENDED
 from orchestrator.store import checkpoints, joins, money, runs, signals, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.rows import update_all
-from orchestrator.store.sql import among
+from orchestrator.store.sql import among, several
 from orchestrator.store.tables import dependencies, projects, tasks
 from orchestrator.store.tables import runs as runs_table
 
 #: Columns of a task that only grow.
 _SUMS = frozenset({"attempt", "cost_micro"})
+
+_MINE = among(runs_table.c.id, several("ids"))
+_WHOSE: Select[Any] = select(runs_table.c.id, runs_table.c.project_id, runs_table.c.task_id).where(_MINE)
+_SPENT: Select[Any] = select(runs_table.c.id, runs_table.c.cost_micro, runs_table.c.cost_incomplete).where(_MINE)
+_LOCK_PROJECTS: Select[Any] = (
+    select(
+        *(projects.c.id, projects.c.status, projects.c.mode, projects.c.permissions, projects.c.approvals),
+        *(projects.c.priority, projects.c.cost_incomplete),
+    )
+    .where(among(projects.c.id, several("ids")))
+    .order_by(projects.c.id)
+    .with_for_update(key_share=True)
+)
+_LOCK_TASKS: Select[Any] = (
+    select(tasks.c.id, tasks.c.status, tasks.c.cost_micro, tasks.c.cost_incomplete)
+    .where(among(tasks.c.id, several("ids")))
+    .order_by(tasks.c.id)
+    .with_for_update(key_share=True)
+)
+_PROJECT = projects.c.id == bindparam("project")
+_COUNT = (
+    update(projects)
+    .where(_PROJECT)
+    .values(
+        open_tasks=projects.c.open_tasks - bindparam("closed"),
+        completed_tasks=projects.c.completed_tasks + bindparam("completed"),
+    )
+    .returning(projects.c.open_tasks, projects.c.completed_tasks)
+)
+_CHARGE = (
+    update(projects)
+    .where(_PROJECT)
+    .values(cost_micro=projects.c.cost_micro + bindparam("cost"), cost_incomplete=bindparam("incomplete"))
+)
+_TASKS = select(func.count()).where(tasks.c.project_id == bindparam("project"))
+_END = (
+    update(projects)
+    .where(_PROJECT, projects.c.status.not_in(sorted(PROJECT_ENDED)))
+    .values(status=bindparam("now"), ended_at=now_ms())
+)
+_AFTER = select(dependencies.c.task_id).where(among(dependencies.c.depends_on_id, several("ids")))
+_LOCK_DEPENDENTS = select(tasks.c.id).where(tasks.c.id.in_(_AFTER)).order_by(tasks.c.id).with_for_update(key_share=True)
+_MET = (
+    select(func.count())
+    .where(dependencies.c.task_id == tasks.c.id, among(dependencies.c.depends_on_id, several("ids")))
+    .scalar_subquery()
+)
+_COUNT_DOWN = (
+    update(tasks)
+    .where(tasks.c.id.in_(_AFTER), tasks.c.status == "pending")
+    .values(open_dependencies=tasks.c.open_dependencies - _MET)
+    .returning(tasks.c.id, tasks.c.open_dependencies)
+)
 
 
 def end(connection: Connection, batch: Sequence[Checkpoint]) -> list[list[Wake] | None]:
@@ -61,25 +114,12 @@ def end(connection: Connection, batch: Sequence[Checkpoint]) -> list[list[Wake] 
 
 def close_project(connection: Connection, project: Row[Any], *, closed: int, completed: int) -> list[Event]:
     """Counts ended tasks; the last one ends the project."""
-    counts = connection.execute(
-        update(projects)
-        .where(projects.c.id == project.id)
-        .values(
-            open_tasks=projects.c.open_tasks - closed,
-            completed_tasks=projects.c.completed_tasks + completed,
-        )
-        .returning(projects.c.open_tasks, projects.c.completed_tasks)
-    ).one()
+    counts = connection.execute(_COUNT, {"project": project.id, "closed": closed, "completed": completed}).one()
     if counts.open_tasks > 0:
         return []
-    total = connection.execute(select(func.count()).where(tasks.c.project_id == project.id)).scalar_one()
+    total = connection.execute(_TASKS, {"project": project.id}).scalar_one()
     status = "completed" if counts.completed_tasks == total else "partial" if counts.completed_tasks else "failed"
-    ended = (
-        update(projects)
-        .where(projects.c.id == project.id, projects.c.status.not_in(sorted(PROJECT_ENDED)))
-        .values(status=status, ended_at=now_ms())
-    )
-    if connection.execute(ended).rowcount == 0:
+    if connection.execute(_END, {"project": project.id, "now": status}).rowcount == 0:
         return []
     told = {"status": status, "from": project.status}
     if status != "completed":
@@ -88,19 +128,15 @@ def close_project(connection: Connection, project: Row[Any], *, closed: int, com
 
 
 def _tasks_of(connection: Connection, batch: Sequence[Checkpoint]) -> dict[str, Any]:
-    query = select(runs_table.c.id, runs_table.c.project_id, runs_table.c.task_id)
-    found = connection.execute(query.where(among(runs_table.c.id, [c.run_id for c in batch])))
-    return {row.id: row for row in found}
+    return {row.id: row for row in connection.execute(_WHOSE, {"ids": [c.run_id for c in batch]})}
 
 
 def _lock_projects(connection: Connection, ids: Iterable[str]) -> dict[str, Row[Any]]:
-    query = select(projects).where(among(projects.c.id, sorted(ids))).order_by(projects.c.id)
-    return {row.id: row for row in connection.execute(query.with_for_update(key_share=True))}
+    return {row.id: row for row in connection.execute(_LOCK_PROJECTS, {"ids": sorted(ids)})}
 
 
 def _lock_tasks(connection: Connection, ids: Iterable[str]) -> dict[str, Row[Any]]:
-    query = select(tasks).where(among(tasks.c.id, sorted(ids))).order_by(tasks.c.id)
-    return {row.id: row for row in connection.execute(query.with_for_update(key_share=True))}
+    return {row.id: row for row in connection.execute(_LOCK_TASKS, {"ids": sorted(ids)})}
 
 
 def _columns(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -118,8 +154,7 @@ def _by(where: Mapping[str, str], good: Sequence[Checkpoint]) -> dict[str, list[
 
 def _spent(connection: Connection, ids: Sequence[str]) -> dict[str, Any]:
     """What the runs cost, this last checkpoint included."""
-    query = select(runs_table.c.id, runs_table.c.cost_micro, runs_table.c.cost_incomplete)
-    return {row.id: row for row in connection.execute(query.where(among(runs_table.c.id, ids)))}
+    return {row.id: row for row in connection.execute(_SPENT, {"ids": ids})}
 
 
 def _told(task: Row[Any], checkpoint: Checkpoint, spent: Row[Any]) -> Event:
@@ -159,26 +194,14 @@ def _charge(connection: Connection, project: Row[Any], spent: Sequence[Row[Any]]
     """Adds what runs cost to their project."""
     cost, incomplete = sum(row.cost_micro for row in spent), any(row.cost_incomplete for row in spent)
     if cost or (incomplete and not project.cost_incomplete):
-        values = {"cost_micro": projects.c.cost_micro + cost, "cost_incomplete": project.cost_incomplete or incomplete}
-        connection.execute(update(projects).where(projects.c.id == project.id).values(values))
+        values = {"project": project.id, "cost": cost, "incomplete": project.cost_incomplete or incomplete}
+        connection.execute(_CHARGE, values)
 
 
 def _free(connection: Connection, project: Row[Any], done: Sequence[str]) -> list[Event]:
     """Counts the dependents down; those that reach 0 become ready, each in just one transaction."""
-    after = select(dependencies.c.task_id).where(among(dependencies.c.depends_on_id, done))
-    locked = select(tasks.c.id).where(tasks.c.id.in_(after)).order_by(tasks.c.id).with_for_update(key_share=True)
-    if not connection.execute(locked).all():
+    ids = {"ids": done}
+    if not connection.execute(_LOCK_DEPENDENTS, ids).all():
         return []
-    met = (
-        select(func.count())
-        .where(dependencies.c.task_id == tasks.c.id, among(dependencies.c.depends_on_id, done))
-        .scalar_subquery()
-    )
-    counted = (
-        update(tasks)
-        .where(tasks.c.id.in_(after), tasks.c.status == "pending")
-        .values(open_dependencies=tasks.c.open_dependencies - met)
-        .returning(tasks.c.id, tasks.c.open_dependencies)
-    )
-    ready = [row.id for row in connection.execute(counted) if row.open_dependencies == 0]
+    ready = [row.id for row in connection.execute(_COUNT_DOWN, ids) if row.open_dependencies == 0]
     return runs.queue_ready(connection, project, ready)

@@ -67,7 +67,7 @@ def end(connection: Connection, checkpoint: Checkpoint) -> list[Wake]:
         task = connection.execute(
             select(tasks).where(tasks.c.id == found.task_id).with_for_update(key_share=True)
         ).one()
-    if not checkpoints.move(connection, checkpoint, joins.ended(ending) | {"ended_at": now_ms()}):
+    if not checkpoints.move(connection, checkpoint, joins.ended(ending), checkpoints.ENDED_NOW):
         raise LeaseStale(LOST)
     checkpoints.append(connection, [checkpoint])
     money.release(connection, [checkpoint.run_id])

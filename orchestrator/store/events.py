@@ -3,13 +3,33 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from orchestrator.records import Event
 from orchestrator.store.rows import insert_all, update_all
-from orchestrator.store.sql import among
+from orchestrator.store.sql import among, several
 from orchestrator.store.tables import events, traces
 from registry.masking import mask_each
+
+_OF_TRACE = traces.c.id == bindparam("trace")
+_LAST = select(traces.c.seq).where(_OF_TRACE)
+_TAKE = update(traces).where(_OF_TRACE).values(seq=traces.c.seq + bindparam("many")).returning(traces.c.seq)
+_LOCK = (
+    select(traces.c.id, traces.c.seq)
+    .where(among(traces.c.id, several("ids")))
+    .order_by(traces.c.id)
+    .with_for_update(key_share=True)
+)
+#: Lines after a number, their columns in the order of `Event`'s fields.
+_AFTER = (
+    select(
+        *(events.c.kind, events.c.data, events.c.task_id, events.c.run_id, events.c.agent_id, events.c.node_id),
+        *(events.c.at, events.c.seq),
+    )
+    .where(events.c.trace_id == bindparam("trace"), events.c.seq > bindparam("last"))
+    .order_by(events.c.seq)
+    .limit(bindparam("most"))
+)
 
 
 def open_trace(connection: Connection, trace_id: str) -> None:
@@ -41,8 +61,7 @@ def number(connection: Connection, trace_id: str, lines: Sequence[Event]) -> int
     # The one door to every trace: what looks like a secret stays outside.
     for line, data in zip(lines, mask_each([line.data for line in lines]), strict=True):
         line.data = data
-    taken = update(traces).where(traces.c.id == trace_id).values(seq=traces.c.seq + len(lines)).returning(traces.c.seq)
-    end = connection.execute(taken).scalar_one()
+    end = connection.execute(_TAKE, {"trace": trace_id, "many": len(lines)}).scalar_one()
     for seq, line in enumerate(lines, end - len(lines) + 1):
         line.seq = seq
     return int(end)
@@ -55,9 +74,8 @@ def number_all(connection: Connection, lines: Mapping[str, Sequence[Event]]) -> 
     every = [line for some in lines.values() for line in some]
     for line, data in zip(every, mask_each([line.data for line in every]), strict=True):
         line.data = data
-    locked = select(traces.c.id, traces.c.seq).where(among(traces.c.id, sorted(lines))).order_by(traces.c.id)
     ends: dict[str, int] = {}
-    for row in connection.execute(locked.with_for_update(key_share=True)):
+    for row in connection.execute(_LOCK, {"ids": sorted(lines)}):
         for seq, line in enumerate(lines[row.id], int(row.seq) + 1):
             line.seq = seq
         ends[row.id] = int(row.seq) + len(lines[row.id])
@@ -71,16 +89,13 @@ def store(connection: Connection, lines: Mapping[str, Sequence[Event]]) -> None:
 
 
 def last(connection: Connection, trace_id: str) -> int:
-    return int(connection.execute(select(traces.c.seq).where(traces.c.id == trace_id)).scalar() or 0)
+    return int(connection.execute(_LAST, {"trace": trace_id}).scalar() or 0)
 
 
 def after(connection: Connection, trace_id: str, seq: int, limit: int = 1_000) -> list[Event]:
     """The lines that follow a number, in order."""
-    query = select(events).where(events.c.trace_id == trace_id, events.c.seq > seq).order_by(events.c.seq).limit(limit)
-    return [
-        Event(r.kind, r.data, r.task_id, r.run_id, r.agent_id, r.node_id, at=r.at, seq=r.seq)
-        for r in connection.execute(query)
-    ]
+    which = {"trace": trace_id, "last": seq, "most": limit}
+    return [Event(*row) for row in connection.execute(_AFTER, which).all()]
 
 
 def _row(trace_id: str, line: Event) -> dict[str, Any]:

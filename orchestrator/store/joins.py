@@ -11,10 +11,19 @@ from sqlalchemy import Connection, Row, select
 
 from orchestrator.records import Checkpoint, Ending, Event, Wake
 from orchestrator.store import checkpoints, children, effects, money, wakes
-from orchestrator.store.sql import among
+from orchestrator.store.sql import among, several
 from orchestrator.store.tables import runs
 
 _parents = runs.alias("parents")
+_CHILDREN = (
+    select(
+        *(runs.c.id, runs.c.project_id, runs.c.parent_id, runs.c.parent_step),
+        *(runs.c.cost_micro, runs.c.cost_incomplete, _parents.c.open_children, _parents.c.sequential),
+        wakes.any_unsent(runs.c.project_id).label("unsent"),
+    )
+    .join(_parents, _parents.c.id == runs.c.parent_id)
+    .where(among(runs.c.id, several("ids")))
+)
 
 
 def end(connection: Connection, batch: Sequence[Checkpoint]) -> list[tuple[Checkpoint, list[Wake] | None]]:
@@ -69,22 +78,7 @@ def _brought(row: Row[Any], checkpoint: Checkpoint) -> children.Brought:
 
 def _children(connection: Connection, run_ids: Sequence[str]) -> dict[str, Row[Any]]:
     """What their parents take over from them, and what is known of these."""
-    query = (
-        select(
-            runs.c.id,
-            runs.c.project_id,
-            runs.c.parent_id,
-            runs.c.parent_step,
-            runs.c.cost_micro,
-            runs.c.cost_incomplete,
-            _parents.c.open_children,
-            _parents.c.sequential,
-            wakes.any_unsent(runs.c.project_id).label("unsent"),
-        )
-        .join(_parents, _parents.c.id == runs.c.parent_id)
-        .where(among(runs.c.id, run_ids))
-    )
-    return {row.id: row for row in connection.execute(query)}
+    return {row.id: row for row in connection.execute(_CHILDREN, {"ids": run_ids})}
 
 
 def _lock_projects(connection: Connection, ending: Sequence[Row[Any]]) -> None:

@@ -9,20 +9,46 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Engine, Row, func, select
+from sqlalchemy import Connection, Engine, Row, bindparam, func, select
 
 from orchestrator.records import CallRecord, MessageRecord, RunRecord, TaskFacts
 from orchestrator.store import briefing, children, definitions, histories, repairs, signals
-from orchestrator.store.sql import among
+from orchestrator.store.sql import among, several
 from orchestrator.store.tables import calls, checkpoints, messages, projects, runs, tasks
 from orchestrator.store.threads import KIND, RUN_KINDS
+
+_RUN = select(runs).where(runs.c.id == bindparam("run"))
+_PROJECT = select(projects).where(projects.c.id == bindparam("project"))
+_TASK = select(tasks).where(tasks.c.id == bindparam("task"))
+_FRESH = select(runs).where(among(runs.c.id, several("ids")), runs.c.checkpoint == 0)
+_PROJECTS = select(projects).where(among(projects.c.id, several("ids")))
+_TASKS = select(tasks).where(among(tasks.c.id, several("ids")))
+_BEGINS = select(checkpoints).where(among(checkpoints.c.run_id, several("ids")), checkpoints.c.number == 0)
+_HISTORY = (
+    select(messages.c.number, messages.c.history, messages.c.body)
+    .where(messages.c.run_id == bindparam("run"))
+    .order_by(messages.c.number)
+)
+_SNAPSHOT = select(func.max(checkpoints.c.number)).where(
+    checkpoints.c.run_id == bindparam("run"), checkpoints.c.snapshot
+)
+_SINCE_SNAPSHOT = (
+    select(checkpoints)
+    .where(checkpoints.c.run_id == bindparam("run"), checkpoints.c.number >= _SNAPSHOT.scalar_subquery())
+    .order_by(checkpoints.c.number)
+)
+_CALLS = (
+    select(calls)
+    .where(calls.c.run_id == bindparam("run"), calls.c.step.in_(bindparam("steps", expanding=True)))
+    .order_by(calls.c.position)
+)
 
 
 def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
     """Everything the engine needs to go on."""
-    row = connection.execute(select(runs).where(runs.c.id == run_id)).one()
-    project = connection.execute(select(projects).where(projects.c.id == row.project_id)).one()
-    task = connection.execute(select(tasks).where(tasks.c.id == row.task_id)).one() if row.task_id else None
+    row = connection.execute(_RUN, {"run": run_id}).one()
+    project = connection.execute(_PROJECT, {"project": row.project_id}).one()
+    task = connection.execute(_TASK, {"task": row.task_id}).one() if row.task_id else None
     record = _record(connection, row, fence, project, task)
     if row.parent_id is not None:
         record.ancestors, record.shared = _ancestors(connection, row.parent_id)
@@ -40,8 +66,7 @@ def load(connection: Connection, run_id: str, fence: int) -> RunRecord:
 
 def fresh(connection: Connection, fences: Mapping[str, int]) -> dict[str, RunRecord]:
     """Those of these runs, claimed under these fences, that have not begun: children, and the own runs of tasks."""
-    begin = (among(runs.c.id, fences), runs.c.checkpoint == 0)
-    rows = connection.execute(select(runs).where(*begin)).all()
+    rows = connection.execute(_FRESH, {"ids": list(fences)}).all()
     roots = [row for row in rows if row.parent_id is None and row.kind == "root" and row.task_id is not None]
     found = _fresh_children(connection, [row for row in rows if row.parent_id is not None], fences)
     return found | _fresh_roots(connection, roots, fences)
@@ -57,8 +82,7 @@ def _fresh_children(
         found[row.id] = record = _record(connection, row, fences[row.id], given.project, given.task)
         record.ancestors, record.shared = list(given.ancestors), list(given.shared)
     if found:
-        begins = select(checkpoints).where(among(checkpoints.c.run_id, found), checkpoints.c.number == 0)
-        for begin in connection.execute(begins):
+        for begin in connection.execute(_BEGINS, {"ids": list(found)}):
             _apply(found[begin.run_id], begin)
     return found
 
@@ -66,11 +90,10 @@ def _fresh_children(
 def _fresh_roots(connection: Connection, rows: Sequence[Row[Any]], fences: Mapping[str, int]) -> dict[str, RunRecord]:
     if not rows:
         return {}
-    owners = select(projects).where(among(projects.c.id, {row.project_id for row in rows}))
-    given = select(tasks).where(among(tasks.c.id, {row.task_id for row in rows}))
-    planned = {task.id: task for task in connection.execute(given)}
+    planned = {task.id: task for task in connection.execute(_TASKS, {"ids": sorted({row.task_id for row in rows})})}
+    owners = connection.execute(_PROJECTS, {"ids": sorted({row.project_id for row in rows})}).all()
     found: dict[str, RunRecord] = {}
-    for project in connection.execute(owners).all():
+    for project in owners:
         some = [row for row in rows if row.project_id == project.id]
         said = briefing.briefs(connection, project, [planned[row.task_id] for row in some])
         for row in some:
@@ -98,10 +121,9 @@ def _above(connection: Connection, parent_id: str, step: int) -> _Above:
     known = _fanouts.setdefault(connection.engine, OrderedDict())
     found = known.get((parent_id, step))
     if found is None:
-        whose = select(runs.c.project_id, runs.c.task_id).where(runs.c.id == parent_id)
-        project_id, task_id = connection.execute(whose).one()
-        project = connection.execute(select(projects).where(projects.c.id == project_id)).one()
-        task = connection.execute(select(tasks).where(tasks.c.id == task_id)).one() if task_id else None
+        parent = connection.execute(_RUN, {"run": parent_id}).one()
+        project = connection.execute(_PROJECT, {"project": parent.project_id}).one()
+        task = connection.execute(_TASK, {"task": parent.task_id}).one() if parent.task_id else None
         found = known[parent_id, step] = _Above(project, task, *_ancestors(connection, parent_id))
         while len(known) > REMEMBERED:
             known.popitem(last=False)
@@ -157,8 +179,8 @@ def _restore(connection: Connection, record: RunRecord) -> None:
     """State = the latest snapshot and the patches since; messages, and the calls of the step under way."""
     for row in _since_snapshot(connection, record.id):
         _apply(record, row)
-    history = select(messages).where(messages.c.run_id == record.id).order_by(messages.c.number)
-    record.messages = [MessageRecord(m.number, m.history, m.body) for m in connection.execute(history)]
+    history = connection.execute(_HISTORY, {"run": record.id})
+    record.messages = [MessageRecord(m.number, m.history, m.body) for m in history]
     record.calls = {call.id: call for call in _calls(connection, record)}
     record.signals = signals.of_run(connection, record.id)
     record.children = children.of_step(connection, record.id, record.steps)
@@ -167,13 +189,7 @@ def _restore(connection: Connection, record: RunRecord) -> None:
 
 def _since_snapshot(connection: Connection, run_id: str) -> Iterable[Row[Any]]:
     """The checkpoints that a run's state is made of."""
-    snapshot = select(func.max(checkpoints.c.number)).where(checkpoints.c.run_id == run_id, checkpoints.c.snapshot)
-    since = (
-        select(checkpoints)
-        .where(checkpoints.c.run_id == run_id, checkpoints.c.number >= snapshot.scalar_subquery())
-        .order_by(checkpoints.c.number)
-    )
-    return connection.execute(since)
+    return connection.execute(_SINCE_SNAPSHOT, {"run": run_id})
 
 
 def _go_on(connection: Connection, record: RunRecord, *, first: bool) -> None:
@@ -208,7 +224,7 @@ def _ancestors(
     """Of the runs above, nearest first: maps and modes, for a child is never freer, and the budgets they share."""
     found, shared = [], []
     while run_id is not None:
-        row = connection.execute(select(runs).where(runs.c.id == run_id)).one()
+        row = connection.execute(_RUN, {"run": run_id}).one()
         definition = definitions.get(connection, row.definition_digest)
         found.append((definition.get("permissions") or {}, row.permissions, row.mode or definition.get("mode")))
         if (definition.get("budget") or {}).get("shared"):
@@ -222,8 +238,7 @@ def _calls(connection: Connection, record: RunRecord) -> list[CallRecord]:
     steps = {record.steps}
     if isinstance(record.output_ref, dict) and "calls" in record.output_ref:
         steps.add(record.output_ref["calls"])
-    query = select(calls).where(calls.c.run_id == record.id, calls.c.step.in_(steps)).order_by(calls.c.position)
-    return [_call(row) for row in connection.execute(query)]
+    return [_call(row) for row in connection.execute(_CALLS, {"run": record.id, "steps": sorted(steps)})]
 
 
 def _call(row: Row[Any]) -> CallRecord:

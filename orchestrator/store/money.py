@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from orchestrator.records import Limit, Refusal, Usage
-from orchestrator.store.sql import insert_or_ignore
+from orchestrator.store.sql import among, insert_or_ignore, several
 from orchestrator.store.tables import reservations, windows
+
+_RELEASE = delete(reservations).where(among(reservations.c.run_id, several("ids"))).returning(reservations)
 
 
 class NoRoom(Exception):
@@ -57,7 +59,7 @@ def settle(connection: Connection, run_id: str, costs: Mapping[str, int]) -> Non
 
 def release(connection: Connection, run_ids: Sequence[str]) -> None:
     """Gives back whatever ended runs still had reserved."""
-    held = connection.execute(delete(reservations).where(reservations.c.run_id.in_(run_ids)).returning(reservations))
+    held = connection.execute(_RELEASE, {"ids": run_ids})
     for row in sorted(held.all(), key=lambda r: r.window_id):
         given = windows.c.reserved_micro - row.micro
         connection.execute(update(windows).where(windows.c.id == row.window_id).values(reserved_micro=given))

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, text,
 from orchestrator.records import Event, RepairRecord, Wake
 from orchestrator.store import audit, events, signals
 from orchestrator.store.database import now_ms
-from orchestrator.store.sql import among
+from orchestrator.store.sql import among, several
 from orchestrator.store.tables import calls, projects, repairs, runs
 from orchestrator.store.tables import signals as signals_table
 from orchestrator.unknown import UNKNOWN
@@ -31,6 +31,12 @@ Where = Literal["asked", "told", "action"]
 
 #: Spelled out, because a planner takes a partial index only for the words it is made of.
 _UNKNOWN_CALL = text("calls.outcome = 'unknown'")
+_UNTOLD = (
+    select(repairs, calls.c.name)
+    .join(calls, and_(calls.c.run_id == repairs.c.run_id, calls.c.id == repairs.c.call_id))
+    .where(among(repairs.c.run_id, several("ids")), ~repairs.c.told, repairs.c.result.is_not(None))
+    .order_by(repairs.c.at)
+)
 _LEFT = "skipped: a person looked at it and leaves it as it is; do not repeat it"
 
 
@@ -134,14 +140,8 @@ def unknown_again(connection: Connection, action: Row[Any]) -> None:
 
 def untold(connection: Connection, run_ids: Sequence[str]) -> dict[str, list[RepairRecord]]:
     """Repairs that the models of these runs have not read of, by run."""
-    query = (
-        select(repairs, calls.c.name)
-        .join(calls, and_(calls.c.run_id == repairs.c.run_id, calls.c.id == repairs.c.call_id))
-        .where(among(repairs.c.run_id, run_ids), ~repairs.c.told, repairs.c.result.is_not(None))
-        .order_by(repairs.c.at)
-    )
     found: dict[str, list[RepairRecord]] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(_UNTOLD, {"ids": list(run_ids)}):
         found.setdefault(row.run_id, []).append(RepairRecord(row.call_id, row.name, row.how, row.result))
     return found
 

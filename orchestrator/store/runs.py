@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, case, exists, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, case, exists, func, insert, select, update
 
 from orchestrator.records import Event, Wake
 from orchestrator.states import PROJECT_ENDED, RUN_ENDED
 from orchestrator.store import events, routing, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.rows import Shared, insert_all
-from orchestrator.store.sql import among
+from orchestrator.store.sql import among, several
 from orchestrator.store.tables import projects, runs, tasks
 from registry.errors import Refused
 from registry.ids import new_id
@@ -30,6 +31,88 @@ _FACTS = (
 #: The times of a run that is made and waits for a place.
 _FRESH: Shared = (("created_at", now_ms()), ("due_at", now_ms() + wakes.UNSENT_MS))
 _OPEN_PROJECT = exists().where(projects.c.id == runs.c.project_id, projects.c.status.not_in(sorted(PROJECT_ENDED)))
+_OURS = (among(runs.c.id, several("ids")), runs.c.worker_id == bindparam("worker"), runs.c.status == "running")
+_LEASED = now_ms() + bindparam("lease_ms")
+
+
+def _locked(query: Select[Any], *, skip: bool = False) -> Select[Any]:
+    """Rows locked as every move locks them; `skip`: but for those that somebody else has locked."""
+    return query.with_for_update(key_share=True, skip_locked=skip)
+
+
+#: queued -> running. The rows are locked in one order: another worker may be claiming some of them, too.
+_CLAIM = (
+    update(runs)
+    .where(
+        runs.c.id.in_(
+            _locked(select(runs.c.id).where(among(runs.c.id, several("ids"))).order_by(runs.c.id)).scalar_subquery()
+        ),
+        runs.c.status == "queued",
+        (runs.c.wakes > 0) | among(runs.c.id, several("placed")),
+        _OPEN_PROJECT,
+    )
+    .values(
+        status="running",
+        waiting_on=None,
+        fence=runs.c.fence + 1,
+        claims=runs.c.claims + 1,
+        worker_id=bindparam("worker"),
+        due_at=_LEASED,
+        started_at=func.coalesce(runs.c.started_at, now_ms()),
+    )
+    .returning(
+        *(runs.c.id, runs.c.fence, runs.c.claims, runs.c.crashes),
+        *(runs.c.attempt, runs.c.agent_id, runs.c.resumed_by),
+    )
+)
+_MINE = select(runs.c.id).where(*_OURS).order_by(runs.c.id)
+_RENEW = update(runs).where(runs.c.id.in_(_locked(_MINE, skip=True).scalar_subquery())).values(due_at=_LEASED)
+_OWNED = select(runs.c.id).where(*_OURS)
+_NEGLECTED = select(
+    exists().where(
+        runs.c.status == "running",
+        runs.c.worker_id != bindparam("worker"),
+        runs.c.due_at <= now_ms() + bindparam("left_ms"),
+    )
+)
+_READY: Select[Any] = select(*_FACTS).where(runs.c.status == "queued").order_by(runs.c.created_at, runs.c.id)
+_MARKED = _READY.where(among(runs.c.id, several("ids")), runs.c.wakes > 0)
+_ALIKE = _READY.where(
+    *(runs.c.project_id == bindparam("project"), runs.c.kind == "root", runs.c.started_at.is_(None)),
+    *(wakes.UNSENT, runs.c.definition_digest == bindparam("definition")),
+).limit(bindparam("most"))
+_LOCK_TASKS = _locked(select(tasks.c.id, tasks.c.status).where(among(tasks.c.id, several("ids"))).order_by(tasks.c.id))
+_BEGIN_TASKS = (
+    update(tasks)
+    .where(among(tasks.c.id, several("ids")))
+    .values(status="running", started_at=func.coalesce(tasks.c.started_at, now_ms()))
+)
+_QUEUE_TASKS = (
+    update(tasks)
+    .where(among(tasks.c.id, several("ids")), tasks.c.status == "pending")
+    .values(status="queued")
+    .returning(
+        *(tasks.c.id, tasks.c.position, tasks.c.attempt),
+        *(tasks.c.agent_id, tasks.c.agent_name, tasks.c.definition_digest),
+    )
+)
+
+
+@lru_cache(8)
+def _queued_here(queues: frozenset[str] | None) -> Select[Any]:
+    """Of some runs those that wait in these queues, and whether others wait for the wake-up that a claim makes room
+    for."""
+    waits = wakes.any_unsent(runs.c.project_id) | wakes.owner_waits(runs.c.project_id)
+    mine = (among(runs.c.id, several("ids")), runs.c.status == "queued", routing.within(queues))
+    return select(*_FACTS, waits.label("more")).where(*mine).order_by(runs.c.id)
+
+
+@lru_cache(8)
+def _siblings_here(queues: frozenset[str] | None) -> Select[Any]:
+    parent = select(runs.c.parent_id).where(runs.c.id == bindparam("run")).scalar_subquery()
+    here = (runs.c.parent_id == parent) & (runs.c.status == "queued") & (runs.c.wakes > 0)
+    query = select(*_FACTS).where(here, routing.within(queues)).order_by(runs.c.position)
+    return _locked(query.limit(bindparam("most")), skip=True)
 
 
 @dataclass(frozen=True)
@@ -92,8 +175,7 @@ def queue_ready(connection: Connection, project: Row[Any], task_ids: Sequence[st
     """pending -> queued for tasks that wait for nothing any more, with a root run each."""
     if not task_ids:
         return []
-    moved = update(tasks).where(among(tasks.c.id, task_ids), tasks.c.status == "pending").values(status="queued")
-    ready = sorted(connection.execute(moved.returning(tasks)).all(), key=lambda t: t.position)
+    ready = sorted(connection.execute(_QUEUE_TASKS, {"ids": task_ids}).all(), key=lambda t: t.position)
     make_roots(connection, ready, project)
     return [Event("task.status", {"status": "queued", "from": "pending"}, task_id=t.id) for t in ready]
 
@@ -137,11 +219,7 @@ def claim_all(
 
     A run that was marked for a wake-up has its place already; another takes one under its project's lock.
     """
-    waits = wakes.any_unsent(runs.c.project_id) | wakes.owner_waits(runs.c.project_id)
-    facts = select(*_FACTS, waits.label("more"))
-    mine = (among(runs.c.id, run_ids), runs.c.status == "queued", routing.within(queues))
-    query = facts.where(*mine).order_by(runs.c.id)
-    found: Sequence[Row[Any]] = connection.execute(query).all()
+    found: Sequence[Row[Any]] = connection.execute(_queued_here(queues), {"ids": list(run_ids)}).all()
     placed = _placed(connection, [row for row in found if not row.wakes])
     return _claim(connection, [row for row in found if row.wakes or row.id in placed], placed, worker_id, lease_ms)
 
@@ -156,11 +234,8 @@ def claim_siblings(
 ) -> dict[str, Claim]:
     """The same for marked runs that the parent of this one made and nobody has claimed, oldest place first; what
     somebody else is claiming just now is passed over."""
-    parent = select(runs.c.parent_id).where(runs.c.id == run_id).scalar_subquery()
-    here = (runs.c.parent_id == parent) & (runs.c.status == "queued") & (runs.c.wakes > 0)
-    query = select(*_FACTS).where(here, routing.within(queues)).order_by(runs.c.position).limit(limit)
-    found = connection.execute(query.with_for_update(key_share=True, skip_locked=True)).all()
-    return _claim(connection, found, [], worker_id, lease_ms)  # type: ignore[arg-type]
+    found = connection.execute(_siblings_here(queues), {"run": run_id, "most": limit}).all()
+    return _claim(connection, found, [], worker_id, lease_ms)
 
 
 @dataclass(frozen=True)
@@ -181,16 +256,15 @@ def claim_alike(connection: Connection, wanted: Sequence[Alike], worker_id: str,
     projects_of = {id_: wakes.lock_places(connection, id_) for id_ in sorted({alike.project_id for alike in wanted})}
     found: list[Row[Any]] = []
     placed: list[str] = []
-    facts = select(*_FACTS).where(runs.c.status == "queued").order_by(runs.c.created_at, runs.c.id)
     for alike in wanted:
-        found += connection.execute(facts.where(among(runs.c.id, alike.marked), runs.c.wakes > 0)).all()  # type: ignore[arg-type]
+        if alike.marked:
+            found += connection.execute(_MARKED, {"ids": alike.marked}).all()
         project = projects_of[alike.project_id]
         free = min(alike.limit - len(alike.marked), wakes.room(connection, project) - len(placed))
         if free > 0:
-            fresh = (runs.c.project_id == project.id, runs.c.kind == "root", runs.c.started_at.is_(None))
-            mine = (*fresh, wakes.UNSENT, runs.c.definition_digest == alike.definition_digest)
-            waiting = connection.execute(facts.where(*mine).limit(free)).all()
-            found += waiting  # type: ignore[arg-type]
+            like = {"project": project.id, "definition": alike.definition_digest, "most": free}
+            waiting = connection.execute(_ALIKE, like).all()
+            found += waiting
             placed += [row.id for row in waiting]
     return _claim(connection, found, placed, worker_id, lease_ms)
 
@@ -203,31 +277,8 @@ def _claim(
     if not ready:
         return {}
     before = _lock_tasks(connection, [row.task_id for row in ready if row.kind == "root" and row.task_id is not None])
-    # Locked in one order: another worker may be claiming some of them, too.
-    mine = select(runs.c.id).where(among(runs.c.id, [row.id for row in ready])).order_by(runs.c.id)
-    still_placed = (runs.c.wakes > 0) | among(runs.c.id, placed)
-    claimed = connection.execute(
-        update(runs)
-        .where(
-            runs.c.id.in_(mine.with_for_update(key_share=True).scalar_subquery()),
-            runs.c.status == "queued",
-            still_placed,
-            _OPEN_PROJECT,
-        )
-        .values(
-            status="running",
-            waiting_on=None,
-            fence=runs.c.fence + 1,
-            claims=runs.c.claims + 1,
-            worker_id=worker_id,
-            due_at=now_ms() + lease_ms,
-            started_at=func.coalesce(runs.c.started_at, now_ms()),
-        )
-        .returning(
-            *(runs.c.id, runs.c.fence, runs.c.claims, runs.c.crashes),
-            *(runs.c.attempt, runs.c.agent_id, runs.c.resumed_by),
-        )
-    ).all()
+    mine = {"ids": [row.id for row in ready], "placed": placed, "worker": worker_id, "lease_ms": lease_ms}
+    claimed = connection.execute(_CLAIM, mine).all()
     _tell_claims(connection, claimed, {row.id: row for row in ready}, before)
     by_id = {row.id: row for row in ready}
     return {c.id: Claim(c.id, c.fence, c.claims, c.crashes, _refills(by_id[c.id])) for c in claimed}
@@ -243,24 +294,20 @@ def renew(connection: Connection, worker_id: str, run_ids: Iterable[str], lease_
 
     A row locked by its own checkpoint is passed over: that checkpoint renews it.
     """
-    ids = sorted(run_ids)
-    mine = [among(runs.c.id, ids), runs.c.worker_id == worker_id, runs.c.status == "running"]
-    locked = select(runs.c.id).where(*mine).order_by(runs.c.id).with_for_update(key_share=True, skip_locked=True)
-    connection.execute(update(runs).where(runs.c.id.in_(locked.scalar_subquery())).values(due_at=now_ms() + lease_ms))
-    return set(ids) - set(connection.execute(select(runs.c.id).where(*mine)).scalars())
+    held = {"ids": sorted(run_ids), "worker": worker_id}
+    connection.execute(_RENEW, held | {"lease_ms": lease_ms})
+    return set(held["ids"]) - set(connection.execute(_OWNED, held).scalars())
 
 
 def not_owned(connection: Connection, worker_id: str, run_ids: Iterable[str]) -> set[str]:
     """Those of these runs that are the worker's no more: cancelled, or taken over."""
     ids = sorted(run_ids)
-    mine = select(runs.c.id).where(among(runs.c.id, ids), runs.c.worker_id == worker_id, runs.c.status == "running")
-    return set(ids) - set(connection.execute(mine).scalars())
+    return set(ids) - set(connection.execute(_OWNED, {"ids": ids, "worker": worker_id}).scalars())
 
 
 def any_neglected(connection: Connection, worker_id: str, left_ms: int) -> bool:
     """Whether a lease of another worker has no more than so long left: its runs may soon be suspects."""
-    others = (runs.c.status == "running", runs.c.worker_id != worker_id, runs.c.due_at <= now_ms() + left_ms)
-    return bool(connection.execute(select(select(runs.c.id).where(*others).exists())).scalar())
+    return bool(connection.execute(_NEGLECTED, {"worker": worker_id, "left_ms": left_ms}).scalar())
 
 
 def expire_leases(connection: Connection, limit: int) -> list[str]:
@@ -413,8 +460,7 @@ def _lock_tasks(connection: Connection, task_ids: Sequence[str]) -> dict[str, st
     """Locks tasks before their runs; gives their statuses."""
     if not task_ids:
         return {}
-    query = select(tasks.c.id, tasks.c.status).where(among(tasks.c.id, task_ids)).order_by(tasks.c.id)
-    return {row.id: row.status for row in connection.execute(query.with_for_update(key_share=True))}
+    return {row.id: row.status for row in connection.execute(_LOCK_TASKS, {"ids": task_ids})}
 
 
 def _tell_claims(
@@ -424,8 +470,7 @@ def _tell_claims(
     whose = {row.id: found[row.id].task_id for row in claimed if found[row.id].kind == "root"}
     begun = [task_id for task_id in whose.values() if before.get(task_id, "running") != "running"]
     if begun:
-        values = {"status": "running", "started_at": func.coalesce(tasks.c.started_at, now_ms())}
-        connection.execute(update(tasks).where(among(tasks.c.id, begun)).values(values))
+        connection.execute(_BEGIN_TASKS, {"ids": begun})
     lines: dict[str, list[Event]] = {}
     for row in claimed:
         run = found[row.id]

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, func, insert, or_, select, update
 
 from orchestrator.records import QUOTA, Event, SignalRecord, Wake
 from orchestrator.states import RUN_ENDED, SIGNAL_OF_PARK
 from orchestrator.store import audit, wakes
 from orchestrator.store.database import now_ms
 from orchestrator.store.events import append as append_events
-from orchestrator.store.sql import among
+from orchestrator.store.sql import among, several
 from orchestrator.store.tables import projects, runs, signals
 from registry import masking
 from registry.base import Json
@@ -23,6 +23,23 @@ DEFAULT_LIFE_MS = 7 * 24 * 3600 * 1000
 TELLS = frozenset({"notice", "alert", "result"})
 #: Signals a run itself waits for. What a skill raised has a key of its call, and the run went on at once.
 WAITED_FOR = and_(signals.c.kind.in_(sorted(SIGNAL_OF_PARK)), ~signals.c.carry_on, signals.c.dedupe_key.is_(None))
+
+_CLOSE_ALL = (
+    update(signals)
+    .where(
+        among(signals.c.run_id, several("ids")),
+        signals.c.status == "open",
+        signals.c.kind.in_(sorted(SIGNAL_OF_PARK)),
+    )
+    .values(status="expired")
+    .returning(signals.c.id, signals.c.run_id, signals.c.task_id)
+)
+_CLOSE = _CLOSE_ALL.where(~signals.c.carry_on)
+_OF_RUN = (
+    select(signals)
+    .where(signals.c.run_id == bindparam("run"), signals.c.execution == "none", WAITED_FOR)
+    .order_by(signals.c.created_at, signals.c.id)
+)
 
 
 @dataclass(frozen=True)
@@ -160,21 +177,8 @@ def close_of_run(connection: Connection, run_ids: Sequence[str], *, cancelled: b
 
     Decisions a run did not wait for outlive it, unless it was cancelled.
     """
-    closing = (
-        update(signals)
-        .where(
-            among(signals.c.run_id, run_ids),
-            signals.c.status == "open",
-            signals.c.kind.in_(sorted(SIGNAL_OF_PARK)),
-            *(() if cancelled else (~signals.c.carry_on,)),
-        )
-        .values(status="expired")
-        .returning(signals.c.id, signals.c.run_id, signals.c.task_id)
-    )
-    return [
-        Event("signal.expired", {"signalId": r.id}, task_id=r.task_id, run_id=r.run_id)
-        for r in connection.execute(closing)
-    ]
+    closed = connection.execute(_CLOSE_ALL if cancelled else _CLOSE, {"ids": run_ids})
+    return [Event("signal.expired", {"signalId": r.id}, task_id=r.task_id, run_id=r.run_id) for r in closed]
 
 
 def close(connection: Connection, signal_ids: Sequence[str]) -> list[Event]:
@@ -238,8 +242,7 @@ def any_closed(connection: Connection, signal_ids: Sequence[str]) -> bool:
 
 def of_run(connection: Connection, run_id: str) -> dict[str, SignalRecord]:
     """The signals a run still has to act on."""
-    query = select(signals).where(signals.c.run_id == run_id, signals.c.execution == "none", WAITED_FOR)
-    return {row.id: record(row) for row in connection.execute(query.order_by(signals.c.created_at, signals.c.id))}
+    return {row.id: record(row) for row in connection.execute(_OF_RUN, {"run": run_id})}
 
 
 def was_refused(connection: Connection, task_id: str | None, run_id: str, digest: str) -> bool:

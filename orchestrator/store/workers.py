@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from orchestrator.store import runs as moves
 from orchestrator.store.database import now_ms
@@ -12,6 +12,7 @@ from registry.queues import DEFAULT
 
 #: A worker not seen for so many milliseconds counts no more.
 SILENT_MS = 60_000
+_BEAT = update(workers).where(workers.c.id == bindparam("worker")).values(active=bindparam("at_work"), seen_at=now_ms())
 
 
 def register(connection: Connection, worker: dict[str, Any]) -> None:
@@ -19,7 +20,7 @@ def register(connection: Connection, worker: dict[str, Any]) -> None:
 
 
 def beat(connection: Connection, worker_id: str, active: int) -> None:
-    connection.execute(update(workers).where(workers.c.id == worker_id).values(active=active, seen_at=now_ms()))
+    connection.execute(_BEAT, {"worker": worker_id, "at_work": active})
 
 
 def leave(connection: Connection, worker_id: str) -> None:
