@@ -20,8 +20,8 @@ from orchestrator.journal import Journal
 from orchestrator.records import Checkpoint, RepairRecord, Wake
 from orchestrator.settings import Settings, get_settings
 from orchestrator.store import loading, runs
+from orchestrator.store.claims import Claim
 from orchestrator.store.database import Database, get_database
-from orchestrator.store.runs import Claim
 from registry.errors import LeaseStale, Unavailable
 from workers.carrying import Carried
 from workers.engine import loop

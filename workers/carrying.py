@@ -12,10 +12,10 @@ from sqlalchemy import Connection
 
 from orchestrator import crashpoints
 from orchestrator.records import RunRecord, Wake
-from orchestrator.store import loading, runs
+from orchestrator.store import claims, loading, runs
+from orchestrator.store.claims import Alike, Claim
 from orchestrator.store.committer import Group
 from orchestrator.store.database import Database
-from orchestrator.store.runs import Alike, Claim
 from registry.errors import LeaseStale, RunFailure
 from registry.queues import DEFAULT
 from workers.engine import ending, loop
@@ -98,12 +98,12 @@ class Carrier:
 
     def claim_these(self, run_ids: Sequence[str]) -> list[Claimed]:
         """Claims several runs at once; those that somebody else has are not in it."""
-        return self._claim(lambda c: runs.claim_all(c, run_ids, self._worker_id, self._lease_ms, self._queues))
+        return self._claim(lambda c: claims.claim_all(c, run_ids, self._worker_id, self._lease_ms, self._queues))
 
     def claim_siblings(self, run_id: str, limit: int) -> list[Claimed]:
         """Claims children of the same parent that nobody has begun."""
         queues = self._queues
-        return self._claim(lambda c: runs.claim_siblings(c, run_id, limit, self._worker_id, self._lease_ms, queues))
+        return self._claim(lambda c: claims.claim_siblings(c, run_id, limit, self._worker_id, self._lease_ms, queues))
 
     def serves(self, wake: Wake) -> bool:
         """Whether a run that is woken may be carried here."""
@@ -143,17 +143,17 @@ class Carrier:
             before = joined.get(key, one)
             marked = tuple(dict.fromkeys((*before.marked, *one.marked)))
             joined[key] = replace(one, marked=marked, limit=max(before.limit, one.limit, len(marked)))
-        found = self._claim(lambda c: runs.claim_alike(c, list(joined.values()), self._worker_id, self._lease_ms))
+        found = self._claim(lambda c: claims.claim_alike(c, list(joined.values()), self._worker_id, self._lease_ms))
         return [found, *([] for _ in asked[1:])]
 
     def _claim(self, move: Callable[[Connection], dict[str, Claim]]) -> list[Claimed]:
-        claims = self._database.write(move)
-        for _ in claims:
+        taken = self._database.write(move)
+        for _ in taken:
             crashpoints.reached("claimed")
-        if room := sorted({claim.refills for claim in claims.values() if claim.refills}):
+        if room := sorted({claim.refills for claim in taken.values() if claim.refills}):
             self._refill(room)
         # What took a worker down may have done so by being read: a suspect is read by itself.
-        sound = {claim.run_id: claim.fence for claim in claims.values() if not claim.suspect}
+        sound = {claim.run_id: claim.fence for claim in taken.values() if not claim.suspect}
         records: dict[str, RunRecord] = {}
         try:
             if sound:
@@ -161,7 +161,7 @@ class Carrier:
                     records = loading.fresh(connection, sound)
         except Exception as error:  # each is read by itself, so that what is wrong with one is no fault of the others
             log.warning("%d claimed runs could not be read together: %s", len(sound), error)
-        return [Claimed(claim, records.get(run_id)) for run_id, claim in claims.items()]
+        return [Claimed(claim, records.get(run_id)) for run_id, claim in taken.items()]
 
     def _is_poison(self, claim: Claim) -> bool:
         limits = self._services.limits

@@ -24,7 +24,7 @@ from orchestrator import queue
 from orchestrator.records import RunRecord, Wake
 from orchestrator.settings import Settings
 from orchestrator.states import RUN_ENDED
-from orchestrator.store.runs import Alike
+from orchestrator.store.claims import Alike
 from workers.carrying import NOTHING, Carried, Carrier, Claimed
 
 log = logging.getLogger(__name__)

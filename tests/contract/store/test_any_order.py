@@ -30,8 +30,8 @@ from orchestrator.records import Checkpoint, Ending, Event, Fanout, Park
 from orchestrator.states import RUN_ENDED
 from orchestrator.store import checkpoints, children, endings, invariants, projects, runs, signals, stuck, tasks
 from orchestrator.store import tables as t
+from orchestrator.store.claims import Claim
 from orchestrator.store.memory import MemoryDatabase
-from orchestrator.store.runs import Claim
 from registry.errors import LeaseStale, Refused
 from registry.ids import new_id
 from tests.contract.store.ledger import PASSING, Ledger, Run

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import pytest
 
 from orchestrator.records import Ending, Wake
-from orchestrator.store import completions, loading, runs
+from orchestrator.store import claims, completions, loading
 from orchestrator.store import tables as t
-from orchestrator.store.runs import Alike, Claim
+from orchestrator.store.claims import Alike, Claim
 from tests.contract.store.world import LEASE_MS, Plan, World, at
 
 
 def claims_of(world: World, plan: Plan, keys: str) -> list[Claim]:
     ids = [plan.run(key) for key in keys]
-    made = world.database.write(lambda c: runs.claim_all(c, ids, world.worker, LEASE_MS))
+    made = world.database.write(lambda c: claims.claim_all(c, ids, world.worker, LEASE_MS))
     return [made[run_id] for run_id in ids]
 
 
@@ -25,7 +25,7 @@ def complete(world: World, claims: Sequence[Claim]) -> list[list[Wake] | None]:
 def alike(world: World, plan: Plan, limit: int, marked: Sequence[str] = ()) -> list[str]:
     digest = world.run(plan.run("a")).definition_digest
     wanted = Alike(plan.id, digest, tuple(marked), limit)
-    return sorted(world.database.write(lambda c: runs.claim_alike(c, [wanted], world.worker, LEASE_MS)))
+    return sorted(world.database.write(lambda c: claims.claim_alike(c, [wanted], world.worker, LEASE_MS)))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -70,11 +70,11 @@ def test_completing_many_costs_as_many_statements_as_completing_two(world: World
     keys = [f"k{n}" for n in range(22)]
     plan = world.plan({"a": [], **{key: [] for key in keys}, **{f"after {key}": [key] for key in keys}})
     ids = [plan.run(key) for key in keys]
-    made = world.database.write(lambda c: runs.claim_all(c, ids, world.worker, LEASE_MS))
-    claims = [made[run_id] for run_id in ids]
+    made = world.database.write(lambda c: claims.claim_all(c, ids, world.worker, LEASE_MS))
+    mine = [made[run_id] for run_id in ids]
 
-    few = world.counted(lambda: complete(world, claims[:2]))
-    many = world.counted(lambda: complete(world, claims[2:]))
+    few = world.counted(lambda: complete(world, mine[:2]))
+    many = world.counted(lambda: complete(world, mine[2:]))
 
     assert len(many) == len(few)
 
@@ -107,5 +107,5 @@ def test_only_runs_of_one_definition_follow_one_another(world: World) -> None:
     claims_of(world, plan, "a")
     wanted = Alike(plan.id, "another", (), 5)
 
-    assert world.database.write(lambda c: runs.claim_alike(c, [wanted], world.worker, LEASE_MS)) == {}
+    assert world.database.write(lambda c: claims.claim_alike(c, [wanted], world.worker, LEASE_MS)) == {}
     assert plan.status("b") == "queued"

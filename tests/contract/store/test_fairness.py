@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import func, select
 
 from orchestrator.records import Park, Wake
-from orchestrator.store import runs, wakes
+from orchestrator.store import claims, runs, wakes
 from orchestrator.store import tables as t
 from tests.contract.store.world import LEASE_MS, Plan, World, at
 
@@ -148,7 +148,7 @@ def test_the_statements_of_a_claim_do_not_grow_with_what_waits(world: World) -> 
         first = world.database.write(lambda c, plan=plan: wakes.advance(c, plan.id))[0]
 
         def claim_and_refill(run_id: str = first.run_id, project_id: str = plan.id) -> None:
-            found = world.database.write(lambda c: runs.claim_all(c, [run_id], world.worker, LEASE_MS))
+            found = world.database.write(lambda c: claims.claim_all(c, [run_id], world.worker, LEASE_MS))
             assert found[run_id].refills == project_id
             world.database.write(lambda c: wakes.refill(c, [project_id]))
 

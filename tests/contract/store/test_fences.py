@@ -9,8 +9,8 @@ from sqlalchemy import func, select
 from orchestrator.records import CallRecord, Fanout, FileRecord, MessageRecord, Park
 from orchestrator.store import projects, runs
 from orchestrator.store import tables as t
+from orchestrator.store.claims import Claim
 from orchestrator.store.committer import Committer
-from orchestrator.store.runs import Claim
 from registry.errors import LeaseStale
 from tests.contract.store.world import LEASE_MS, Plan, World, at, child, decision
 

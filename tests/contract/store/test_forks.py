@@ -8,7 +8,7 @@ from sqlalchemy import delete, select
 from orchestrator.records import CallRecord, Ending, Event, MessageRecord, Park
 from orchestrator.store import endings, forks, loading, runs
 from orchestrator.store import tables as t
-from orchestrator.store.runs import Claim
+from orchestrator.store.claims import Claim
 from registry.errors import Refused
 from tests.contract.store.world import BODY, Plan, World, at, decision, failure
 

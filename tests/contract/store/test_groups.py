@@ -8,20 +8,20 @@ import pytest
 from sqlalchemy import Connection, select, text
 
 from orchestrator.records import Ending, Wake
-from orchestrator.store import joins, loading, runs, wakes
+from orchestrator.store import claims, joins, loading, wakes
 from orchestrator.store import tables as t
+from orchestrator.store.claims import Claim
 from orchestrator.store.database import now_ms
-from orchestrator.store.runs import Claim
 from tests.contract.store.world import LEASE_MS, World, at, together
 from tests.support import eventually
 
 
 def claim_all(world: World, run_ids: list[str]) -> dict[str, Claim]:
-    return world.database.write(lambda c: runs.claim_all(c, run_ids, world.worker, LEASE_MS))
+    return world.database.write(lambda c: claims.claim_all(c, run_ids, world.worker, LEASE_MS))
 
 
 def siblings(world: World, run_id: str, limit: int) -> dict[str, Claim]:
-    return world.database.write(lambda c: runs.claim_siblings(c, run_id, limit, world.worker, LEASE_MS))
+    return world.database.write(lambda c: claims.claim_siblings(c, run_id, limit, world.worker, LEASE_MS))
 
 
 def end_all(world: World, claims: list[Claim]) -> dict[str, list[Wake] | None]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from orchestrator.store import routing, runs, unserved, wakes, workers
+from orchestrator.store import claims, routing, runs, unserved, wakes, workers
 from orchestrator.store import tables as t
 from registry.ids import new_id
 from registry.queues import QueueRule
@@ -27,7 +27,7 @@ def woken(world: World, plan: Plan) -> list[Any]:
 
 
 def claim(world: World, run_id: str, queues: frozenset[str] | None) -> bool:
-    found = world.database.write(lambda c: runs.claim_all(c, [run_id], world.worker, LEASE_MS, queues))
+    found = world.database.write(lambda c: claims.claim_all(c, [run_id], world.worker, LEASE_MS, queues))
     return run_id in found
 
 
@@ -82,9 +82,9 @@ def test_siblings_of_other_queues_are_not_taken_along(ruled: World) -> None:
     first, *others = ruled.fan_out(parent, 3)
     woken(ruled, plan)
     assert claim(ruled, first, DEFAULT), "a child goes by its own definition"
-    siblings = ruled.database.write(lambda c: runs.claim_siblings(c, first, 5, ruled.worker, LEASE_MS, CODE))
+    siblings = ruled.database.write(lambda c: claims.claim_siblings(c, first, 5, ruled.worker, LEASE_MS, CODE))
     assert siblings == {}
-    siblings = ruled.database.write(lambda c: runs.claim_siblings(c, first, 5, ruled.worker, LEASE_MS, DEFAULT))
+    siblings = ruled.database.write(lambda c: claims.claim_siblings(c, first, 5, ruled.worker, LEASE_MS, DEFAULT))
     assert sorted(siblings) == sorted(others)
 
 

@@ -11,10 +11,10 @@ from sqlalchemy import Table, event, select, update
 from orchestrator.planning import PlanRows
 from orchestrator.records import Checkpoint, ChildRecord, Ending, Event, Fanout, Park, SignalRecord, Wake
 from orchestrator.states import RUN_ENDED
-from orchestrator.store import checkpoints, endings, projects, runs
+from orchestrator.store import checkpoints, claims, endings, projects
 from orchestrator.store import tables as t
+from orchestrator.store.claims import Claim
 from orchestrator.store.database import Database
-from orchestrator.store.runs import Claim
 from registry.agents import AgentDefinition
 from registry.ids import new_id
 from registry.jsontext import digest
@@ -97,7 +97,7 @@ class World:
         return Plan(self, project_id, ids, woken)
 
     def claim(self, run_id: str, worker: str | None = None, lease_ms: int = LEASE_MS) -> Claim | None:
-        return self.database.write(lambda c: runs.claim(c, run_id, worker or self.worker, lease_ms))
+        return self.database.write(lambda c: claims.claim(c, run_id, worker or self.worker, lease_ms))
 
     def claimed(self, run_id: str, worker: str | None = None, lease_ms: int = LEASE_MS) -> Claim:
         claim = self.claim(run_id, worker, lease_ms)

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.limits import Limits
 from orchestrator.records import SignalRecord
-from orchestrator.store import loading, runs
+from orchestrator.store import claims, loading
 from registry.packs import PACKS
 from tests.unit.engine.graphs import agent, looper, once
 from tests.unit.engine.stages import call, play
@@ -69,7 +69,7 @@ def test_a_run_woken_by_something_else_keeps_waiting_for_its_budget() -> None:
     """Another question of the run was answered while its budget question is open."""
     ready = stage(looper(budget={"maxSteps": 2, "policy": "ask"}), read_script({}), PACKS, Limits())
     ready.begin()
-    claim = ready.database.write(lambda c: runs.claim(c, RUN_ID, "me", 30_000))
+    claim = ready.database.write(lambda c: claims.claim(c, RUN_ID, "me", 30_000))
     assert claim is not None
     with ready.database.read() as connection:
         session = loop.open_session(loading.load(connection, RUN_ID, claim.fence), ready.services)
