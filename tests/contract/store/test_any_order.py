@@ -440,9 +440,9 @@ def test_the_moves_in_any_order_do_what_a_plain_ledger_says(world: World, exampl
 def without_the_fence() -> Any:
     move = checkpoints.move
 
-    def anybody(connection: Any, checkpoint: Checkpoint, values: dict[str, Any]) -> str | None:
+    def anybody(connection: Any, checkpoint: Checkpoint, *columns: Any) -> str | None:
         fence = connection.execute(select(t.runs.c.fence).where(t.runs.c.id == checkpoint.run_id)).scalar_one()
-        return move(connection, replace(checkpoint, fence=fence), values)
+        return move(connection, replace(checkpoint, fence=fence), *columns)
 
     return patch.object(checkpoints, "move", anybody)
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, update
 from orchestrator.records import MessageRecord, Park, RunRecord
 from orchestrator.store import agents, definitions, invariants, money, runs, sends, threads
 from orchestrator.store import tables as t
+from orchestrator.store.claims import Claim
 from registry.agents import AgentDefinition
 from registry.errors import Refused
 from tests.contract.store.talks import Talk, definition, words
@@ -468,8 +469,8 @@ def test_a_message_costs_the_same_however_long_the_thread_is(world: World) -> No
     assert sum("FROM messages" in statement for statement in loading) == 2, "its own, and all before, in one each"
 
 
-def world_claim(record: RunRecord) -> runs.Claim:
-    return runs.Claim(record.id, record.fence, 1)
+def world_claim(record: RunRecord) -> Claim:
+    return Claim(record.id, record.fence, 1)
 
 
 def save(world: World, agent: AgentDefinition) -> None:
