@@ -23,7 +23,7 @@ test: $(DEV) lint types ## Lint, types, layers and every test
 test-crash: $(DEV) ## The long forms: every case with deaths at every point, every race many times
 	@$(BIN)/pytest -n 2 -m long $(ARGS)
 
-# It takes all there is of the machine for half an hour; what is timed beside it would be late.
+# It takes all there is of the machine; what is timed beside it would be late.
 STORM := tests/faults/test_storm.py::test_everything_ends_and_nothing_happens_twice[300]
 
 test-faults: $(DEV) ## Break every part on purpose, the long form; at its end a table of what held (ARGS="--seed 7")

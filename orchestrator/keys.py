@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row
 
 from orchestrator.settings import Settings
 from orchestrator.store import access, audit
-from orchestrator.store.database import get_database
+from orchestrator.store.database import get_database, shares_key
 from registry.base import Json
 from registry.errors import Fault, Refused, WrongUse
 from registry.ids import new_id
@@ -233,8 +233,7 @@ def _digests(settings: Settings, text: str) -> list[str]:
     """
     given = settings.secret_key.get_secret_value() if settings.secret_key else ""
     keys = [part.encode() for part in (one.strip() for one in given.split(",")) if part]
-    # The same question as `shares_key`, whose answer the database knows without reading its address again.
-    if not keys and (settings.secret_key is not None or get_database(settings).sqlite):
+    if not keys and shares_key(settings):
         from orchestrator.vault import home_key
 
         keys = [home_key(settings).encode()]

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -322,7 +322,13 @@ def shares_key(settings: Settings) -> bool:
 
     The key a home keeps is this machine's alone; a database that others reach too needs one that was set.
     """
-    return settings.secret_key is not None or make_url(settings.database).get_backend_name() == "sqlite"
+    return settings.secret_key is not None or _is_sqlite(settings.database)
+
+
+@lru_cache(8)
+def _is_sqlite(url: str) -> bool:
+    """Every request asks; to take an address apart costs more than to look at its key."""
+    return make_url(url).get_backend_name() == "sqlite"
 
 
 class _HomeSeal:
